@@ -46,7 +46,7 @@ def interrupted(command: Sequence[object], folder: Path, stores: str, more_than:
     Checks that runs are kept. Returns the output.
     """
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 240
         while max(map(stored, folder.glob(stores)), default=0) <= more_than and time.monotonic() < deadline:
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)

@@ -54,6 +54,8 @@ measures = ["efficiency", "fairness"]
 axes = { "topology.n_source.link_delay" = ["5us", "1ms"], duration = ["20ms", "200ms"] }
 seeds = { until = { measure = "efficiency", interval = 0.02, at_least = 3, at_most = 8 } }
 """
+#: Names of nightly answers begin with one of these words: the commands take seconds.
+LONG = ("report-", "tune")
 #: Names of answers, and their commands. The last command prints the answer.
 COMMANDS = {
     "sweep": ["sweep plain.toml --store out --json"],
@@ -109,7 +111,7 @@ def steady(answer: Any) -> Any:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=[pytest.mark.nightly] if name.startswith("report-") else []) for name in COMMANDS],
+    [pytest.param(name, marks=[pytest.mark.nightly] if name.startswith(LONG) else []) for name in COMMANDS],
 )
 def test_each_command_gives_its_saved_json_output(
     name: str, celltrain: Command, folder: Path, request: pytest.FixtureRequest

@@ -78,6 +78,7 @@ def test_every_section_of_the_appendix_of_the_bbr_draft_has_a_bottleneck_case():
     assert sorted(cases.names()) == sorted(path.stem for path in ROOT.glob("plans/bottleneck/*.toml"))
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_every_shipped_bottleneck_case_has_a_verdict_for_simulated_senders(every):
     for one in every["cases"]:

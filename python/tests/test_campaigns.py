@@ -116,6 +116,7 @@ def test_a_sweep_loses_no_results_if_its_processes_are_killed_while_writing_any_
         assert kills.forced_at(campaign, library, name, str(place), call), f"{name}: {call} {place}"
 
 
+@pytest.mark.nightly
 @POSIX
 def test_the_campaign_that_kills_processes_detects_missing_result_rows(scripts, tmp_path):
     import kills

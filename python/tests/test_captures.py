@@ -412,6 +412,7 @@ def decoded(path: Path) -> Cells:
     return found
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_an_independent_decoder_verifies_the_crc_of_each_of_10000_captured_frames(tmp_path: Path) -> None:
     capture = tmp_path / "cells.pcapng"
@@ -664,6 +665,7 @@ def lengths(capture: bytes) -> Iterator[int]:
     assert at == len(capture)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_a_full_disk_leaves_no_incomplete_capture_file(small: Path, tmp_path: Path) -> None:
     file, events = tmp_path / "run.pcapng", tmp_path / "events"

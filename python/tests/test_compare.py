@@ -152,6 +152,7 @@ def test_policies_are_found_by_common_spellings():
     }
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_a_comparison_figure_has_axis_ticks_only_at_values_that_were_simulated(lan):
     """Regression: between 500 and 4000, ticks were at 1000, 2000 and 3000, and none at 500."""
@@ -552,6 +553,7 @@ def titles(figure):
     return [axes.get_title() for axes in figure.axes]
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_a_comparison_figure_with_several_tcp_variants_labels_each_panel_or_line_with_its_variant():
     short = [ct.load(name).replace(duration="20ms") for name in ("lan-epd", "lan-sack")]

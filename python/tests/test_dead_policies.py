@@ -374,6 +374,7 @@ def test_a_report_begins_with_the_points_that_delivered_no_data(tmp_path):
     assert store.table(["fairness"])["value"].null_count == 2
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_a_search_warns_if_its_best_policies_reach_less_than_half_the_goodput_of_tail_drop(tmp_path, celltrain):
     """A policy that admits frames only into a nearly empty buffer scores well on fairness and queue length."""

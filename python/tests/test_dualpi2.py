@@ -139,6 +139,7 @@ def follow(found: list[Step], model: Model, incapable: Collection[str]) -> Count
     return decisions
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("udp", "target", "expected"),
     [

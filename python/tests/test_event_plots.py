@@ -284,6 +284,7 @@ def test_the_anatomy_plot_shows_vcs_that_are_merged_as_one_vc(tmp_path: Path) ->
     assert labels(axes) == ["vc1", "vc2"]
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_drawing_event_plots_of_the_same_run_again_gives_identical_files(
     celltrain: Command, small: Path, tmp_path: Path

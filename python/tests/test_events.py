@@ -389,6 +389,7 @@ def test_writing_events_is_not_interrupted_by_the_time_limit_for_user_code(
     assert pq.read_table(tmp_path / "segments.parquet").num_rows > 0
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_after_ctrl_c_a_message_states_how_many_events_were_kept_and_up_to_which_time(tmp_path: Path) -> None:
     scenario = tmp_path / "long.toml"

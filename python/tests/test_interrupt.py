@@ -89,6 +89,7 @@ celltrain.cli.main()
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_an_interrupted_reproduction_keeps_finished_runs(tmp_path):
     command = [sys.executable, "-c", INTERRUPTED_REPRODUCTION, "--json", "--out", tmp_path]

@@ -131,6 +131,7 @@ def test_the_joint_search_does_not_repeat_stored_runs(
     again.close()
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_the_joint_search_starts_with_the_defaults_and_abandons_poor_settings_and_repeats_no_run(
     wan: Space, tmp_path: Path

@@ -93,6 +93,7 @@ def test_a_comparison_reports_a_loss_rule_that_never_applied_once_per_scenario(c
     assert single.count(NEVER) == 1 and "of 2 runs" not in single
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_a_sweep_and_its_report_each_mention_a_delay_rule_that_never_applied_once(tmp_path: Path, celltrain) -> None:
     plan = tmp_path / "plan.toml"

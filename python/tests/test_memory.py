@@ -81,6 +81,7 @@ def test_a_run_that_exceeds_its_memory_limit_ends_with_an_error_message(engine: 
     assert f"does not fit: {GROWING + 1} nodes and" in done.stderr and "need more than" in done.stderr, done.stderr
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux reports the memory limit")
 def test_a_sweep_point_too_large_for_memory_becomes_a_failed_row(tmp_path: Path) -> None:
     (tmp_path / "star.toml").write_text(campaign.star(3, "ring", "1ms", EPD))

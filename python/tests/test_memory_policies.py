@@ -553,6 +553,7 @@ def test_an_option_selects_the_vetted_policy_if_both_the_port_and_the_memory_hav
     assert loaded["switch"]["*"]["memory"]["pool"]["main"]["policy"]["dynamic_threshold"]["alpha"] == 1.5
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.usefixtures("short_set")
 def test_vetting_states_which_policy_of_a_scenario_is_tested_and_how_to_test_the_other(celltrain, tmp_path):
@@ -565,6 +566,7 @@ def test_vetting_states_which_policy_of_a_scenario_is_tested_and_how_to_test_the
     assert done.out.startswith(f"{words}; to vet the other one: --scenarios lan-5\n")
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.usefixtures("short_set")
 def test_vetting_can_compare_a_memory_policy_with_configured_policies_and_with_policy_classes():

@@ -110,9 +110,9 @@ class Model:
             self.start, self.dq_count = now, 0
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
-    "options", [(), ("derandomization",), ("dequeue_rate_estimation",), ("cap_drop_adjustment", "derandomization")]
+    "options", [("cap_drop_adjustment", "derandomization"), (), ("derandomization",), ("dequeue_rate_estimation",)]
 )
 def test_pie_refuses_the_same_frames_as_a_model_of_the_rfc(tmp_path: Path, options: tuple[str, ...]) -> None:
     settings = 'qdelay_ref = "2ms"\nt_update = "2ms"\nmax_burst = "20ms"\n'

@@ -135,7 +135,7 @@ def test_plan_labels_are_readable_words_and_values_with_units():
     assert [axis.is_number for axis in found.axes] == [False, True, False, False]
 
 
-@pytest.mark.parametrize("method", ["sobol", "latin_hypercube"])
+@pytest.mark.parametrize("method", [pytest.param("sobol", marks=pytest.mark.nightly), "latin_hypercube"])
 def test_a_random_sample_of_plan_points_is_reproducible_and_covers_its_ranges(method):
     text = f"""
     [axes]
@@ -163,6 +163,7 @@ def test_a_random_sample_of_plan_points_is_reproducible_and_covers_its_ranges(me
     assert 45 <= sum(v["delay"] < 1e-6 * 1000**0.5 for v in drawn) <= 55
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_the_points_of_a_plan_with_ten_million_points_are_not_all_held_in_memory():
     text = (

@@ -209,6 +209,7 @@ def test_figures_of_runs_and_comparisons_have_the_requested_width_at_300_dots_pe
         assert size(picture)[0] == pytest.approx(300 * inches, abs=2)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_the_legend_of_a_narrow_figure_does_not_cover_its_axis(result, tmp_path):
     from matplotlib import pyplot

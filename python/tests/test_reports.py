@@ -318,6 +318,7 @@ def test_a_report_shows_paired_axes_as_one_axis(tmp_path):
     }
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("without_pdf")
 def test_a_report_shows_names_with_unusual_characters_unchanged(tmp_path):
     names = ["$x_{$ and $", "_hidden", "a\x07b", "\u03b1 & <i>"]

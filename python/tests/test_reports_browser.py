@@ -86,6 +86,7 @@ def written(tmp_path_factory):
     return page, report
 
 
+@pytest.mark.nightly
 def test_a_report_opens_in_a_browser_without_console_messages_and_shows_each_of_its_figures(written, tmp_path):
     page, report = written
     text, console = opened(page, tmp_path)

@@ -77,6 +77,7 @@ def test_any_axis_can_be_the_x_axis_the_colours_or_the_panels_of_report_figures(
     assert "Averaged over buffer." in drawn(report, "lines-fairness").caption
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("empty_figures")
 def test_a_report_pairs_runs_that_differ_only_in_the_compared_setting(store, tmp_path):
     """Differences cancel the spread that all policies share, so only a twentieth of it remains."""

@@ -150,6 +150,7 @@ def test_a_claim_is_evaluated_only_if_the_tables_that_it_needs_were_run(short: R
     assert "same-slope" in short.claims_left_out
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_every_alternative_modelling_choice_for_paper_97_0831_is_valid_and_changes_some_scenario(paper: Paper) -> None:
     default = find(paper, "5", vc=1, column="a").configuration
@@ -160,6 +161,7 @@ def test_every_alternative_modelling_choice_for_paper_97_0831_is_valid_and_chang
         assert text != paper.configurations[default].text
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.usefixtures("one_format")
 def test_all_figures_of_paper_97_0831_are_drawn(short: Reproduction, tmp_path: Path) -> None:

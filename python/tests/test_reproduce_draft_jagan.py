@@ -189,6 +189,7 @@ def test_every_claim_in_draft_jagan_can_be_evaluated_and_is_supported_by_the_pub
     assert all(in_print.values()), in_print
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.usefixtures("one_format")
 def test_the_figures_of_draft_jagan_are_drawn(paper: Paper, tmp_path: Path) -> None:

@@ -102,6 +102,7 @@ def test_a_complete_reproduction_states_its_number_of_seeds_once_and_every_verdi
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_a_value_printed_in_two_tables_of_a_paper_counts_only_once() -> None:
     paper = load("af-96-1269")

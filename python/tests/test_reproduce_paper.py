@@ -219,6 +219,7 @@ def test_overrides_change_exactly_the_given_settings_in_every_scenario_of_a_pape
         assert json.loads(after.text) == expected
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_every_alternative_modelling_choice_for_paper_96_1269_is_valid_and_changes_some_scenario(paper: Paper) -> None:
     assert paper.choices

@@ -126,6 +126,7 @@ def test_the_exported_table_of_a_reproduction_has_the_verdicts(rates: Reproducti
     assert of_published.column("pit").null_count == of_published.column("inside_range").null_count == 0
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_the_tables_on_a_paper_page_have_a_column_for_each_kind_of_verdict_that_occurs(
     rates: Reproduction, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

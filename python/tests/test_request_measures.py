@@ -215,6 +215,7 @@ def test_a_store_records_which_values_are_lower_bounds_and_its_report_marks_them
     assert Store.open(swept).verify() == []
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_arrows_mark_lower_bounds_in_the_trade_off_figure_and_the_store_comparison_of_a_report(tmp_path):
     goodput = "requests.web.goodput_mbps"
@@ -252,6 +253,7 @@ def test_comparisons_warn_about_means_that_exclude_open_requests_but_do_not_mark
     assert warning.startswith(f"'{mean}' excludes unfinished requests: {of}; run longer")
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_a_search_can_minimize_a_request_measure(tmp_path):
     tuned = searched(tmp_path / "search", P95, "requests.web.timeouts_per_request")

@@ -48,6 +48,7 @@ def test_a_sweep_whose_runs_have_all_failed_can_run_them_again(tmp_path, failing
     assert rows(folder) == rows(tmp_path / "one")
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_without_the_retry_option_failed_runs_are_not_repeated_even_if_a_limit_was_raised(tmp_path):
     folder = tmp_path / "s"

@@ -366,6 +366,7 @@ def test_every_command_that_takes_a_store_folder_as_an_option_calls_it_store(
     is_refused(celltrain("report", "store", "--store", "store"), ["but the argument does so, too: give only one"])
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_the_run_command_draws_a_figure_into_a_file(celltrain: Command) -> None:
     drawn = celltrain("run", "small.toml", "--plot", "run.svg", "--trace", "queue")

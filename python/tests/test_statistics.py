@@ -142,6 +142,7 @@ def test_the_confidence_interval_of_an_effect_does_not_shrink_with_more_points_i
     assert (effect.n[0], effect.half[0]) == (10, pytest.approx(sample(*together[:10]).half[0]))
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_the_confidence_interval_of_an_effect_has_the_stated_coverage_probability():
     rng = np.random.default_rng(5)

@@ -68,6 +68,7 @@ def soon(handle: ct.Cancel, seconds: float = 0.1) -> threading.Timer:
     return timer
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_in_a_batch_a_time_limit_that_expires_before_the_engine_starts_fails_only_that_run():
     # Regression: the run has only a few events, so it finished before the limit was checked, and was accepted.

@@ -456,7 +456,7 @@ def test_a_sweep_reports_that_the_disk_is_full_and_loses_no_stored_run(tmp_path)
 
 @pytest.mark.slow
 @POSIX
-@pytest.mark.parametrize("limit", [0, pytest.param(5_000, marks=pytest.mark.nightly), 20_000])
+@pytest.mark.parametrize("limit", [0, *(pytest.param(limit, marks=pytest.mark.nightly) for limit in (5_000, 20_000))])
 def test_a_sweep_that_starts_on_a_full_disk_reports_the_full_disk_and_can_be_resumed(tmp_path, limit):
     (tmp_path / "plan.toml").write_text(PLAN)
     ends = []
@@ -522,6 +522,7 @@ def test_a_write_protected_store_is_reported_and_can_be_read(store, tmp_path, ce
     assert messages(store) == []
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_resuming_a_sweep_that_is_already_finished_takes_less_than_a_second(tmp_path):
     text = PLAN.replace("count = 4", "count = 1000").replace('"5ms"', '"1us"')

@@ -175,6 +175,7 @@ def test_a_sweep_run_that_exceeds_its_time_limit_becomes_a_failed_row(tmp_path):
     assert set(failed["error"].to_pylist()) == {"took longer than 0.2 s of real time"}
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_a_sweep_point_found_to_be_invalid_only_when_run_becomes_a_failed_row(tmp_path):
     # There are too many points to check all of them in advance. Points with a threshold above the buffer are refused.

@@ -197,9 +197,8 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.slow
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", [DOLLARS, "$x_{$ and $", "_hidden", ODD, "long" * 5_000])
 def test_a_plot_can_be_drawn_whatever_characters_the_names_in_it_contain(celltrain, tmp_path, name):
     # Regression: matplotlib's typesetter does not know the formula `$\x$`, which ended the command with exit code 3.
@@ -223,6 +222,7 @@ def test_dollar_signs_are_shown_unchanged_in_titles_and_legends_of_plots():
     assert [(one.get_text(), one.get_parse_math()) for one in axes.get_legend().get_texts()] == [(DOLLARS, False)]
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_names_from_scenarios_are_escaped_in_report_pages(tmp_path):
     pytest.importorskip("jinja2")

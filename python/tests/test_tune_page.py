@@ -31,6 +31,7 @@ STUDIES = ROOT / "docs" / "studies"
 # The command line.
 
 
+@pytest.mark.nightly
 def test_the_tune_command_gives_the_same_result_as_the_python_function_tune(tmp_path, celltrain, monkeypatch):
     path = tmp_path / "tiny.toml"
     path.write_text(PLAN)
@@ -63,6 +64,7 @@ def test_the_tune_command_gives_the_same_result_as_the_python_function_tune(tmp_
     assert "is already a search" in refused.json["faults"][0]["message"]
 
 
+@pytest.mark.nightly
 def test_the_html_page_of_a_search_opens_in_a_browser_without_console_messages(undisturbed, tmp_path):
     from test_reports_browser import BROWSER, opened
 

@@ -31,6 +31,7 @@ def coloured(text):
     return {one for one in re.findall(r"#[0-9a-f]{6}", text.lower()) if len({one[1:3], one[3:5], one[5:]}) > 1}
 
 
+@pytest.mark.nightly
 def test_search_plots_in_grey_style_have_no_colours_and_distinct_markers(tuned, tmp_path):
     tuned.write(tmp_path / "ours")
     tuned.write(tmp_path / "grey", style="grayscale")

@@ -239,6 +239,7 @@ def test_the_explanation_of_a_lost_packet_of_a_flow_without_tcp_mentions_no_retr
     assert "has no TCP: lost data is not retransmitted" in text_of(answer)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_a_long_explanation_is_shortened_to_12_lines_with_a_note() -> None:
     answer = ct.why(scenario(tcp=ct.Reno(), sources=5, duration="2s"), flow="tcp1", at="1s")
@@ -306,6 +307,7 @@ def test_a_cancellation_handle_ends_the_computation_of_an_explanation() -> None:
         ct.why(scenario(duration="100000s"), flow="tcp1", at="90000s", cancel=handle)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_loss_episodes_are_sorted_by_how_long_sending_paused_and_each_can_be_explained() -> None:
     lan = scenario(duration="1s")

@@ -489,7 +489,7 @@ fn random_ring(seed: u64, framing: Framing, duration: &str) -> Network {
 fn a_deadlock_is_reported_if_and_only_if_the_flows_of_a_ring_stop_forever() {
     let mut outcomes = [0, 0];
     // With the last seed, a pause ends in the instant in which it begins.
-    for seed in (0..if is_nightly() { 500 } else { 25 }).chain([233]) {
+    for seed in (0..if is_nightly() { 500 } else { 10 }).chain([233]) {
         for framing in [Framing::Aal5, Framing::Packets] {
             let [short, long] = ["10ms", "20ms"].map(|duration| run(&random_ring(seed, framing, duration)));
             let delivered =
@@ -501,7 +501,7 @@ fn a_deadlock_is_reported_if_and_only_if_the_flows_of_a_ring_stop_forever() {
             outcomes[usize::from(stops)] += 1;
         }
     }
-    assert!(outcomes.iter().all(|&rings| rings > 5), "{outcomes:?}");
+    assert!(outcomes.iter().all(|&rings| rings > 3), "{outcomes:?}");
 }
 
 #[test]
