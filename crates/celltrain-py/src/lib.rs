@@ -215,7 +215,7 @@ fn bench_cases() -> String {
     json!(whole.map(row).collect::<Vec<_>>()).to_string()
 }
 
-/// Runs a benchmark scenario `times` times. Returns the time and memory of the fastest run.
+/// Runs a benchmark scenario `times` times. Returns the measurements of the fastest run.
 #[pyfunction]
 fn measure(py: Python<'_>, scenario: &str, engine: &str, times: u32) -> PyResult<String> {
     let engine = engine_named(engine)?;
