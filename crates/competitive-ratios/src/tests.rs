@@ -269,7 +269,7 @@ fn queues_that_fill_in_turn_stop_at_the_fixed_point_of_dynamic_threshold() {
 }
 
 /// Queues with unequal alphas are filled one after the other, as in tests of real switches. Queue i stops at `alpha_i`
-/// (B - used) / (1 + `alpha_i`), rounded down, where `used` is the number of cells in the queues that were filled before.
+/// (B - used) / (1 + `alpha_i`), rounded down, where `used` is the number of cells in the queues filled before.
 #[test]
 fn queues_that_fill_in_turn_stop_exactly_when_the_memory_is_full() {
     let powers = [(1_u32, 0), (1, 1), (4, 0), (1, 3), (1, 0)];
