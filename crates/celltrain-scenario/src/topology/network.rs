@@ -35,10 +35,10 @@ pub struct Config {
     /// can only be the first or last node between the hosts.
     #[serde(default)]
     pub edge_devices: Vec<String>,
-    /// With this number of switches, searching paths from every switch takes seconds.
+    /// Links of the network. Each link joins two nodes in both directions.
     #[schemars(length(max = 100_000))]
     pub links: Vec<LinkConfig>,
-    /// Connections.
+    /// Connections of the network.
     pub flows: Vec<FlowConfig>,
     /// Port at which efficiency is measured, for example `sw1->sw2`. Default: the port with the most connections
     /// relative to its rate. The table of ports may call this port `bottleneck`.
