@@ -95,7 +95,8 @@ impl<'a> ResolvedScenario<'a> {
             let merge = vc.merge.map(|merge| &channels.merges[merge]);
             let mut name = &vc.name;
             for &link in &vc.path {
-                // Several VCs have the same name on a link only if they have merged before the link.
+                // List the VC that results from a merge only once for each link, although several VCs have merged into
+                // it.
                 if name == &vc.name || merged.insert((link, vc.merge)) {
                     crossing[link].push(name);
                 }

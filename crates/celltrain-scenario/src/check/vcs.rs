@@ -113,8 +113,8 @@ fn promise(promised: &mut Promised, links: &[LinkIndex], rate: u64) {
     }
 }
 
-/// Refuses a table of a VC that also belongs to the range of a table with ABR or a guaranteed frame rate. Only one
-/// table applies to a VC, so the VC would lose the service without notice.
+/// Refuses a table that gives a VC neither ABR nor a guaranteed frame rate, if the VC also belongs to the range of a
+/// table with one of these services. Only one table applies to a VC, so the VC would lose the service without notice.
 fn taken_out(
     resolved: &ResolvedScenario<'_>,
     root: &mut Scope<'_>,

@@ -287,7 +287,7 @@ fn remedy(group: &RequestGroup, factor: f64, scenario: &Scenario) -> (&'static s
     match &group.arrivals {
         Arrivals::Poisson { .. } => {
             let load = scenario.requests.get(&group.name).map_or(0.0, |own| own.load);
-            // Round the factor down to three digits, so that the advised load does not exceed the rate of the link.
+            // Round the advised load down to three decimals, so that it does not exceed the rate of the link.
             let stable = (load * factor * 1e3).floor() / 1e3;
             let advice = if factor > 0.0 { format!("The largest stable load is {stable}.") } else { others };
             ("load", load.to_string(), advice)
