@@ -1,4 +1,4 @@
-"""Programs as transport stacks: starts one for each end of a flow. `celltrain_hosts::serve` is the program's side.
+"""Programs as transport stacks. Starts a program for each end of a flow, in which `celltrain_hosts::serve` answers.
 
 cargo build --release
 export CELLTRAIN_POLICIES=program
@@ -31,7 +31,7 @@ class Program(ct.Stack):
     mss = 512
 
     def start(self) -> None:
-        """Starts the program, and sends it its side, addresses and seed."""
+        """Starts the program, and sends the side of the flow, its addresses and its seed to the program."""
         if not self.command:
             raise ValueError("command is empty; give the program, as in command=target/release/own-stack")
         self._process = subprocess.Popen(shlex.split(self.command), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -39,11 +39,11 @@ class Program(ct.Stack):
         self._calls = struct.pack("<BB4s4sQ", VERSION, end.side == "receiver", end.local, end.remote, end.seed)
 
     def on_packet(self, now: int, packet: bytes) -> None:
-        """Passes a packet on."""
+        """Passes a received packet on to the program."""
         self._calls += struct.pack("<cQI", b"p", now, len(packet)) + packet
 
     def poll(self, now: int) -> list[bytes]:
-        """Returns the program's packets."""
+        """Returns the packets that the program sends."""
         calls, self._calls = self._calls + struct.pack("<cQ", b"q", now), b""
         with contextlib.suppress(BrokenPipeError):
             # A program that has ended gives no answer.
@@ -58,7 +58,7 @@ class Program(ct.Stack):
         return packets
 
     def next_timeout(self, now: int) -> int | None:
-        """Returns the program's timeout."""
+        """Returns the time of the program's next timeout."""
         return self._timeout
 
     def _number(self, most: int) -> int:
@@ -77,7 +77,7 @@ class Program(ct.Stack):
         return found
 
     def __del__(self) -> None:
-        """Ends the program by closing its input."""
+        """Ends the program by closing its standard input."""
         if process := getattr(self, "_process", None):
             process.stdout.close()
             with contextlib.suppress(BrokenPipeError):

@@ -1,5 +1,5 @@
-//! Checks that for any sequence of cells, the byte-exact reassembler does not panic and agrees with the engine's
-//! reassembler on which frames are whole.
+//! Checks that for any sequence of cells, the reassembler for bytes does not panic, and reports the same frames as
+//! whole as the engine's reassembler.
 #![no_main]
 
 use celltrain_core::aal5::{Reassembled, Reassembler};
@@ -8,7 +8,8 @@ use celltrain_capture::codec::aal5;
 use celltrain_core::index::Label;
 use libfuzzer_sys::fuzz_target;
 
-// The input describes a stream of frames: its bytes give the length of each frame and the cells that are lost.
+// The input describes a stream of frames: the bytes of the input give the length of each frame and the cells that are
+// lost.
 fuzz_target!(|data: &[u8]| {
     let mut engine = Reassembler::default();
     let mut bytes = aal5::Reassembler::new();
@@ -16,7 +17,7 @@ fuzz_target!(|data: &[u8]| {
     let mut input = data.iter();
     while let Some(length) = input.next() {
         let frame = lengths.len() as u32;
-        // The payload differs between frames, so cells of two frames never form a third, valid frame.
+        // The payloads of frames differ, so that cells of two frames never form a third, valid frame.
         let payload: Vec<u8> = (0..=*length).map(|i| i ^ (frame as u8).wrapping_mul(31)).collect();
         let pdu = aal5::encode(&payload, 0);
         lengths.push((pdu.len() / 48) as u32);

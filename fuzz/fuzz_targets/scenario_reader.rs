@@ -1,11 +1,12 @@
-//! Checks that no text makes the reader panic, and that a network can be built from every accepted scenario.
+//! Checks that no text makes the reader of scenarios panic, and that a network can be built from every accepted
+//! scenario.
 #![no_main]
 
 use celltrain_core::cancellation::CancellationToken;
 use celltrain_scenario::{Candidate, Reader, build};
 use libfuzzer_sys::fuzz_target;
 
-/// Larger networks are refused before layout.
+/// Maximum size of a network. Larger networks are refused before their layout.
 const LARGEST: u64 = 100_000;
 
 fuzz_target!(|data: &[u8]| {

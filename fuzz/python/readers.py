@@ -1,9 +1,9 @@
-"""Fuzzes the readers written in Python: plans, graphs, manifests of stores.
+"""Fuzzes the readers written in Python, which read plans, graphs and manifests of stores.
 
     python fuzz/python/readers.py plan|graphml|graph_json|manifest CORPUS -max_total_time=600
 
-For any bytes, a reader returns a value or raises one of celltrain's own errors. Any other exception ends the fuzzer,
-which saves the input. Corpora start with shipped files: `make campaign NAME=fuzz`.
+For any input bytes, a reader returns a value or raises one of celltrain's own errors. Any other exception ends the
+fuzzer, which saves the input. Corpora start with shipped files: `make campaign NAME=fuzz`.
 """
 
 import argparse
@@ -36,7 +36,7 @@ def main() -> None:
 
 
 def one_input(reader: str, folder: Path) -> Callable[[bytes], None]:
-    """Returns the function that reads one fuzz input."""
+    """Returns the function that passes one input of the fuzzer to a reader."""
     from celltrain.errors import CelltrainError
 
     read = READERS[reader]
@@ -51,7 +51,7 @@ def one_input(reader: str, folder: Path) -> Callable[[bytes], None]:
 
 
 def begin(reader: str, corpus: Path) -> None:
-    """Copies shipped files into an empty corpus."""
+    """Copies shipped files into a corpus, unless the corpus already has them."""
     corpus.mkdir(parents=True, exist_ok=True)
     for path in sorted(path for pattern in SEEDS[reader] for path in ROOT.glob(pattern)):
         target = corpus / path.name
@@ -60,7 +60,7 @@ def begin(reader: str, corpus: Path) -> None:
 
 
 def read_plan(data: bytes, folder: Path) -> None:
-    """Reads a plan in an empty folder."""
+    """Reads a plan from a folder without other files."""
     from celltrain import Plan
 
     path = folder / "plan.toml"
@@ -69,7 +69,7 @@ def read_plan(data: bytes, folder: Path) -> None:
 
 
 def read_graphml(data: bytes, folder: Path) -> None:
-    """Reads a graph in GraphML, with three random flows."""
+    """Imports a graph in GraphML as a network with three random flows."""
     from celltrain.model.graph import import_graph
 
     path = folder / "graph.graphml"
@@ -78,7 +78,7 @@ def read_graphml(data: bytes, folder: Path) -> None:
 
 
 def read_graph_json(data: bytes, folder: Path) -> None:
-    """Reads a graph in node-link form, with three random flows."""
+    """Imports a graph in the node-link form of JSON as a network with three random flows."""
     from celltrain.model.graph import import_graph
 
     path = folder / "graph.json"

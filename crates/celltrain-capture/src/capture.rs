@@ -18,31 +18,31 @@ use crate::{
     About, CaptureError, CaptureKind, CellKind, Interface, Place, SeenCell, SeenFrame, SeenPacket, Setting, ethernet,
 };
 
-/// A capture that is being written. It makes many small writes, so use a buffered writer.
+/// A capture that is being written. It makes many small writes, so pass a buffered writer.
 #[derive(Debug)]
 pub struct Capture<W: Write> {
     writer: Writer<W>,
     wire: Wire,
     kind: CaptureKind,
     interfaces: usize,
-    /// End of the handshakes in nanoseconds. Earlier packets get this timestamp.
+    /// End of the synthetic handshakes in nanoseconds. Packets that are earlier get this timestamp.
     open_at: u64,
-    /// For each connection, true if the capture already contains its handshake or does not need one.
+    /// For each connection, true if the capture already contains the connection's handshake or does not need a
+    /// handshake.
     is_open: Vec<bool>,
     /// The frames whose cells were written most recently, in slots by connection and direction.
     frames: Vec<Option<(Frame, Vec<u8>)>>,
     /// Bytes of the current packet.
     bytes: Vec<u8>,
-    /// Number of packets in the handshakes at the beginning.
+    /// Number of packets in the synthetic handshakes at the beginning of the capture.
     made_up: u64,
 }
 
 impl<W: Write> Capture<W> {
-    /// Begins a capture. Writes its interfaces and, for captures at hosts, the handshakes.
+    /// Begins a capture. Writes the capture's interfaces and, for captures at hosts, the synthetic handshakes.
     ///
-    /// # Errors
-    /// If the output cannot be written, or the capture cannot represent a connection: an end is at an interface that
-    /// does not exist, or a segment is too long for a frame.
+    /// # Errors If the output cannot be written, or the capture cannot represent a connection. Examples are an end at
+    /// an interface that does not exist, and a segment too long for a frame.
     pub fn new(out: W, about: &About, setting: Setting) -> Result<Self, CaptureError> {
         let Setting { kind, framing, interfaces, connections } = setting;
         let wire = Wire::new(connections, framing, kind)?;
@@ -77,7 +77,7 @@ impl<W: Write> Capture<W> {
         Ok(capture)
     }
 
-    /// Adds a frame if the end at which it was seen is observed.
+    /// Adds a frame if the capture observes the end of the connection at which the frame was seen.
     ///
     /// # Errors
     /// If the output cannot be written, the frame is too long or does not fit its connection, or this is a capture of
@@ -96,7 +96,7 @@ impl<W: Write> Capture<W> {
         self.write(PacketBlock { interface, time_ns, direction, comment }, circuit, packet)
     }
 
-    /// Adds a connection that opens during the run. Its number is the number of connections added before.
+    /// Adds a connection that opens during the run. Connections are numbered in the order in which they are added.
     ///
     /// # Errors
     /// If the capture cannot represent the connection.
@@ -111,12 +111,12 @@ impl<W: Write> Capture<W> {
         &self.wire.connection(frame).name
     }
 
-    /// Returns the number of packets or cells written so far, without the handshakes at the beginning.
+    /// Returns the number of packets or cells written so far, without the synthetic handshakes at the beginning.
     pub fn packets(&self) -> u64 {
         self.writer.packets - self.made_up
     }
 
-    /// Adds a packet with its own bytes.
+    /// Adds a packet whose bytes come from a host outside the simulation.
     ///
     /// # Errors
     /// If the output cannot be written, the packet is too long for an AAL5 frame, or this is a capture of cells.
@@ -128,7 +128,8 @@ impl<W: Write> Capture<W> {
         self.write(PacketBlock { interface, time_ns, direction, comment }, circuit, bytes.to_vec())
     }
 
-    /// Adds a packet with its own bytes if the end at which it was seen is observed.
+    /// Adds a packet whose bytes come from a host outside the simulation, if the capture observes the end of the
+    /// connection at which the packet was seen.
     pub(crate) fn own_packet(&mut self, seen: &SeenFrame<'_>, bytes: &[u8]) -> Result<(), CaptureError> {
         let SeenFrame { time_ns, at, frame, comment } = *seen;
         let Some((interface, direction, circuit)) = self.place(at, &frame) else { return Ok(()) };
@@ -136,21 +137,20 @@ impl<W: Write> Capture<W> {
         self.packet(&SeenPacket { time_ns, interface, direction, circuit, bytes, comment })
     }
 
-    /// Stores the bytes of a packet whose cells will be added.
+    /// Stores the bytes of a packet from a host outside the simulation until its cells have been written.
     pub(crate) fn keep_own(&mut self, number: u64, bytes: Vec<u8>) {
         self.wire.own.insert(number, bytes);
     }
 
-    /// Discards the bytes of a packet.
+    /// Discards the stored bytes of a packet from a host outside the simulation.
     pub(crate) fn forget_own(&mut self, number: u64) {
         self.wire.own.remove(&number);
     }
 
-    /// Adds a cell.
+    /// Adds a cell seen at a port.
     ///
-    /// # Errors
-    /// If the output cannot be written, or the cell is invalid: its frame is too long or has no such cell, or the
-    /// interface does not exist.
+    /// # Errors If the output cannot be written, or the cell is invalid: the cell's frame is too long or has no cell
+    /// with this index, or the interface does not exist.
     pub fn cell(&mut self, seen: &SeenCell<'_>) -> Result<(), CaptureError> {
         let SeenCell { time_ns, interface, direction, circuit, cell, comment } = *seen;
         if !self.kind.of_cells() {
@@ -219,7 +219,7 @@ impl<W: Write> Capture<W> {
         Ok(self.writer.finish()?)
     }
 
-    /// Generates a handshake for every connection, from nanosecond 1 to 2.
+    /// Generates a synthetic handshake for every connection, from nanosecond 1 to nanosecond 2.
     fn open_flows(&mut self) -> Result<(), CaptureError> {
         let tcp = |(_, connection): &(u32, &Connection)| connection.tcp.is_some();
         let numbers: Vec<u32> = (0..).zip(&self.wire.connections).filter(tcp).map(|(number, _)| number).collect();
@@ -238,7 +238,7 @@ impl<W: Write> Capture<W> {
         Ok(())
     }
 
-    /// Writes steps of a handshake, each at both ends (RFC 9293, 3.5).
+    /// Writes steps of a handshake, each step at both ends of the connection (RFC 9293, 3.5).
     fn make_up(&mut self, steps: &[Frame], time_ns: u64, comment: impl Fn(&str) -> String) -> Result<(), CaptureError> {
         for frame in steps {
             let packet = self.wire.packet(frame)?;
@@ -254,7 +254,8 @@ impl<W: Write> Capture<W> {
         Ok(())
     }
 
-    /// Generates a handshake for a connection if the first packet in this capture does not belong to one.
+    /// Generates a synthetic handshake for a connection if the connection's first packet in this capture belongs to no
+    /// handshake.
     fn open_before(&mut self, frame: &Frame, time_ns: u64) -> Result<(), CaptureError> {
         let is_open = &mut self.is_open[frame.connection as usize];
         if std::mem::replace(is_open, true) || matches!(frame.carries, Carries::Syn | Carries::SynAck) {
@@ -268,8 +269,8 @@ impl<W: Write> Capture<W> {
         })
     }
 
-    /// Returns the interface and direction of a frame at one end of its connection, and the VPI and VCI there; `None`
-    /// if that end is not observed.
+    /// Returns the interface and direction of a frame at one end of its connection, and the VPI and VCI at this end;
+    /// `None` if the capture does not observe this end.
     fn place(&self, at: Place, frame: &Frame) -> Option<(u32, Direction, Circuit)> {
         let Connection { sender, receiver, data, acks, .. } = self.wire.connection(frame);
         let (labels, from) = if frame.carries.is_forward() { (data, Place::Sender) } else { (acks, Place::Receiver) };
@@ -279,14 +280,14 @@ impl<W: Write> Capture<W> {
         end.interface.map(|interface| (interface, direction, circuit))
     }
 
-    /// Writes a packet seen at a host in the format of the link type.
+    /// Writes a packet seen at a host, in the format of the capture's link type.
     fn write(&mut self, block: PacketBlock<'_>, circuit: Circuit, packet: Vec<u8>) -> Result<(), CaptureError> {
         match (self.kind, self.wire.framing.encapsulation) {
             (CaptureKind::Ip, _) if self.wire.framing.framing == Framing::Packets => {
                 ethernet::put(&packet, &mut self.bytes);
             }
             (CaptureKind::Aal5, Encapsulation::LlcSnap) => {
-                // The cell header is taken from the frame's last cell.
+                // The record has the header of the frame's last cell.
                 let header = CellHeader::user_data(circuit.vpi, circuit.vci, true).encode();
                 let frame = self.wire.frame(&packet);
                 self.put_erf(block.time_ns, ERF_TYPE_AAL5, &header, &frame)?;
@@ -306,7 +307,7 @@ impl<W: Write> Capture<W> {
         Ok(self.writer.packet(block, &self.bytes)?)
     }
 
-    /// Builds the current packet as an ERF record. Its cell header ends before the HEC.
+    /// Builds an ERF record from a cell header and a payload. The cell header has no HEC byte.
     fn put_erf(&mut self, time_ns: u64, kind: u8, header: &[u8], payload: &[u8]) -> Result<(), CaptureError> {
         let header = &header[..ERF_CELL_HEADER_BYTES];
         self.bytes.clear();
@@ -316,7 +317,7 @@ impl<W: Write> Capture<W> {
         Ok(())
     }
 
-    /// Returns one cell of a frame, and whether the cell is the frame's last.
+    /// Returns the payload of one cell of a frame, and whether the cell is the last cell of the frame.
     fn payload_of(&mut self, frame: &Frame, index: u32) -> Result<([u8; PAYLOAD_BYTES], bool), CaptureError> {
         // Cells of several VCs alternate at a port, so recently used frames are soon needed again.
         let way = u32::from(!frame.carries.is_forward());
@@ -339,9 +340,11 @@ impl<W: Write> Capture<W> {
 /// The congestion bit of the payload type of user data (ITU-T I.361).
 const PTI_EFCI: u8 = 0b010;
 
-/// Start and end of the handshakes; see the documentation of this crate.
+/// Time at which the synthetic handshakes start, in nanoseconds.
 const SYN_NS: u64 = 1;
+/// Time at which the synthetic handshakes end, in nanoseconds.
 const OPEN_NS: u64 = 2;
 
-/// Number of slots, which is more than most ports have VCs. With the longest frames, they use at most 16 megabytes.
+/// Number of slots for frames, which is more than most ports have VCs. With frames of the maximum length, the slots use
+/// at most 16 megabytes.
 const FRAMES_KEPT: usize = 256;

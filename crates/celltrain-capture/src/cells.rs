@@ -1,4 +1,4 @@
-//! Reconstructs the content of cells at ports, and selects cells to write.
+//! Reconstructs the content of cells at ports, and selects the cells that a capture contains.
 
 use std::collections::BTreeMap;
 
@@ -19,9 +19,9 @@ use crate::{CaptureError, Carries, CellKind, Circuit, Direction, Frame, SeenCell
 
 /// The cells of the chosen VCs at the chosen ports.
 pub(crate) struct Cells {
-    /// Selects departing cells, and arriving cells.
+    /// Two flags: true to capture departing cells, and true to capture arriving cells.
     ways: [bool; 2],
-    /// Number of each link's interface in the capture; `None` if the port is not chosen.
+    /// Number of each link's interface in the capture; `None` if the link's port is not chosen.
     interfaces: TiVec<LinkIndex, Option<u32>>,
     vcs: TiVec<VcIndex, bool>,
     /// VPI and VCI of each VC on the links of its path.
@@ -32,7 +32,7 @@ pub(crate) struct Cells {
     names: Names,
     /// The latest cell to arrive, until it is known whether the port admitted it.
     coming: Option<Coming>,
-    /// Packets from hosts outside the simulation whose cells have all left the network.
+    /// Numbers of the packets from hosts outside the simulation whose cells have all left the network.
     gone: Vec<u64>,
     pub(crate) outside: Outside,
 }
@@ -42,7 +42,7 @@ struct OnTheWay {
     frame: Frame,
     is_damaged: bool,
     cells: u32,
-    /// True if all its cells have entered the network.
+    /// True if all cells of the frame have entered the network.
     is_whole: bool,
 }
 
@@ -76,7 +76,7 @@ impl Cells {
         }
     }
 
-    /// Follows every event. Writes the cells that are selected and within the window.
+    /// Follows the cells in every event. Writes the cells that are selected and within the time window.
     pub(crate) fn on_event(
         &mut self,
         at: (u64, bool),
@@ -95,13 +95,13 @@ impl Cells {
             Event::Cell(event) if self.vcs[event.vc] => self.on_cell(at, event, capture),
             _ => Ok(()),
         };
-        // The last cell of the packet has already been written.
+        // The last cell of each of these packets has already been written.
         self.gone.drain(..).for_each(|packet| capture.forget_own(packet));
         written
     }
 
-    /// Follows a cell, and writes it if it is selected. An arriving cell is kept until the port reports whether it was
-    /// admitted. Before that report, the port reports the cells that it removes to make room.
+    /// Follows a cell, and writes it if it is selected. An arriving cell is written once the port has reported whether
+    /// it admitted the cell. Before this report, the port reports the cells that it removes to make room.
     fn on_cell(
         &mut self,
         (time_ns, in_window): (u64, bool),
@@ -128,7 +128,7 @@ impl Cells {
             self.outside.add(time_ns);
             return Ok(());
         }
-        // An arriving cell still has the label of its incoming link.
+        // At its arrival, a cell still has the VC's label on the incoming link.
         let on = if way == Direction::Inbound { hop.saturating_sub(1) } else { hop };
         let circuit = self.circuits[event.vc][on];
         let seen = SeenCell { time_ns, interface, direction: way, circuit, cell, comment: None };
@@ -139,7 +139,7 @@ impl Cells {
         Ok(())
     }
 
-    /// Writes the arrived cell whose outcome is now known, if any.
+    /// Writes the latest arrived cell, if it has not been written yet, because its outcome is now known.
     pub(crate) fn flush(&mut self, capture: &mut Writing<'_>) -> Result<(), CaptureError> {
         match self.coming.take() {
             Some(Coming { seen, comment, .. }) => capture.cell(&SeenCell { comment: comment.as_deref(), ..seen }),
@@ -147,7 +147,7 @@ impl Cells {
         }
     }
 
-    /// Records a packet that enters the network from a host outside the simulation.
+    /// Stores a packet that enters the network from a host outside the simulation.
     pub(crate) fn on_packet(&mut self, seen: &OwnPacket<'_>, capture: &mut Writing<'_>) {
         if seen.leaves && self.vcs[seen.vc] {
             let on_the_way = OnTheWay { frame: seen.frame(), is_damaged: false, cells: 0, is_whole: false };
@@ -156,7 +156,7 @@ impl Cells {
         }
     }
 
-    /// Records the content of a frame that enters the network.
+    /// Stores the content of a frame that enters the network, from which the content of its cells is derived.
     fn on_segment(&mut self, event: &SegmentEvent) {
         let (_, carries, true) = seen(event) else { return };
         let is_damaged = matches!(event.step, SegmentStep::Sent { is_damaged: true, .. });
@@ -165,7 +165,7 @@ impl Cells {
         self.frames.insert((event.vc, event.frame), on_the_way);
     }
 
-    /// Follows a cell. Returns the index of its port in the VC's path, and the cell's content.
+    /// Follows the cell of an event. Returns the index of the event's port in the VC's path, and the cell's content.
     fn follow(&mut self, event: &CellEvent) -> (usize, Option<CellKind>) {
         let CellEvent { vc, frame, tagged, efci, .. } = *event;
         if let Some(rm) = event.rm {
@@ -188,7 +188,7 @@ impl Cells {
         (hop, Some(of))
     }
 
-    /// Records a frame's loss in the comment on the frame's newly arrived cell.
+    /// Describes a frame's loss in the comment on the frame's newly arrived cell.
     fn on_frame(&mut self, event: &FrameEvent) {
         if let Some(Coming { event: cell, comment, .. }) = &mut self.coming
             && (cell.vc, cell.frame, Some(cell.link)) == (event.vc, event.frame, event.step.link())
@@ -197,7 +197,7 @@ impl Cells {
         }
     }
 
-    /// Records the loss of the newly arrived cell in the comment on that cell.
+    /// Describes the loss of the newly arrived cell in the comment on the cell.
     fn on_lost(&mut self, event: &CellEvent, reason: &str) {
         if let Some(Coming { event: cell, comment, .. }) = &mut self.coming
             && (cell.vc, cell.frame, cell.link) == (event.vc, event.frame, event.link)

@@ -5,15 +5,15 @@ use celltrain_core::units::Duration;
 use crate::CaptureKind;
 use crate::selection::{Selection, Wrong};
 
-/// Selection of the traffic to capture. Default: IPv4 packets of all flows at their senders for the whole run, or cells
-/// of all VCs as they leave the bottleneck.
+/// Selection of the traffic to capture. By default, packets of all flows are captured at the flows' senders, and cells
+/// of all VCs are captured as they leave the bottleneck, during the whole run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CaptureChoice {
     pub(crate) kind: CaptureKind,
-    /// For packets: whether senders and receivers are observed. For cells: whether departures and arrivals are
-    /// observed.
+    /// In a capture of packets, whether senders and receivers are observed. In a capture of cells, whether departures
+    /// and arrivals are observed.
     pub(crate) looks_at: [bool; 2],
-    /// The selected ports, VCs, flows and window.
+    /// The selected ports, VCs, flows and time window.
     pub(crate) of: Selection,
 }
 
@@ -25,14 +25,15 @@ pub const KINDS: [(&str, CaptureKind); 4] = [
     ("wireshark_cells", CaptureKind::ErfCells),
 ];
 
-/// Names of the observable ends of connections, and of the observable directions at ports.
+/// Names of the ends of connections at which packets can be captured: senders, receivers or both.
 const ENDS: [(&str, [bool; 2]); 3] = [("sender", [true, false]), ("receiver", [false, true]), ("both", [true, true])];
+/// Names of the directions in which cells can be captured at ports: departing cells, arriving cells or both.
 const WAYS: [(&str, [bool; 2]); 3] = [("out", [true, false]), ("in", [false, true]), ("both", [true, true])];
 
 impl CaptureChoice {
-    /// Selects the kind of packet and the place: `at` is `sender`, `receiver` or `both`, or for cells `out`, `in` or
-    /// `both`. Also selects ports (for cells only), VCs, flows, and a window such as `1.2s:1.3s`, for runs of
-    /// `duration`.
+    /// Selects the kind of capture, the place, ports, VCs, flows, and a time window such as `1.2s:1.3s`, for runs of
+    /// `duration`. The place `at` is `sender`, `receiver` or `both` for packets, and `out`, `in` or `both` for cells.
+    /// Only a capture of cells may select ports.
     ///
     /// # Errors
     /// If a choice is invalid; the error describes the problem.
@@ -61,7 +62,7 @@ impl CaptureChoice {
         self.kind.of_cells()
     }
 
-    /// Returns the end of the window, or `None` if the window has no end.
+    /// Returns the end of the time window, or `None` if the window has no end.
     pub fn until(&self) -> Option<Duration> {
         self.of.until()
     }

@@ -1,4 +1,4 @@
-//! Connections of a network as a capture represents them: addresses of hosts, labels of VCs, parameters of TCP.
+//! Connections of a network as a capture represents them, with addresses of hosts, labels of VCs and parameters of TCP.
 
 use typed_index_collections::{TiVec, ti_vec};
 
@@ -10,21 +10,22 @@ use celltrain_core::tcp::{Ecn, TcpConfig};
 use crate::selection::Selected;
 use crate::{Circuit, Connection, End, Interface, Labels, Tcp};
 
-/// Creates connections of flows and requests.
+/// Creates the connections that represent flows and requests in a capture.
 pub(crate) struct Connections {
-    /// Each node's host number, and the node's interface if the node is observed.
+    /// For each node, its host number, and its interface if the capture observes the node.
     ends: TiVec<NodeIndex, End>,
     /// First and last host of each VC.
     hosts: TiVec<VcIndex, [NodeIndex; 2]>,
     labels: TiVec<VcIndex, Labels>,
-    /// Names and TCP of the groups of requests; no TCP if real stacks send the group's packets.
+    /// Name and TCP parameters of each group of requests; no parameters if real stacks send the group's packets.
     groups: TiVec<GroupIndex, (String, Option<Tcp>)>,
-    /// True for the ends of requests that are observed: senders and receivers.
+    /// Two flags for requests: whether the capture observes their senders, and whether it observes their receivers.
     of_requests: [bool; 2],
 }
 
 impl Connections {
-    /// Numbers the hosts of a network. `looks_at` selects senders and receivers.
+    /// Numbers the hosts of a network. The two flags `looks_at` tell whether the capture observes senders and
+    /// receivers.
     pub(crate) fn new(
         network: &Network,
         circuits: &TiVec<VcIndex, Vec<Circuit>>,
@@ -46,7 +47,8 @@ impl Connections {
         for (ends, looks_at) in flows.chain(pairs) {
             ends.into_iter().zip(looks_at).filter(|(_, looks)| *looks).for_each(|(host, _)| is_seen[host] = true);
         }
-        // Packets of hosts outside the simulation contain addresses in 10.0.0.0/9.
+        // Packets of hosts outside the simulation contain addresses in 10.0.0.0/9, so all other hosts get addresses
+        // above.
         let of_flows = network.flows.iter().any(|flow| flow.outside);
         let has_stacks = of_flows || network.requests.groups.iter().any(|group| group.outside);
         let mut host = if has_stacks { 1 << 23 } else { 0 };
@@ -72,13 +74,14 @@ impl Connections {
         }
     }
 
-    /// Returns the observed hosts.
+    /// Returns the hosts that the capture observes, as interfaces.
     pub(crate) fn interfaces(&self, network: &Network) -> Vec<Interface> {
         let seen = network.nodes.iter().zip(&self.ends).filter(|(_, end)| end.interface.is_some());
         seen.map(|(node, _)| Interface { name: node.name.clone(), description: "host".to_owned() }).collect()
     }
 
-    /// Returns the connection of a flow. One or both of its ends may be observed.
+    /// Returns the connection of a flow. The two flags `looks_at` tell whether the capture observes its sender and
+    /// receiver.
     pub(crate) fn of_flow(&self, flow: &Flow, looks_at: [bool; 2]) -> Connection {
         let is_tcp = flow.uses_tcp();
         let mut connection = self.connection(flow.name.clone(), [flow.data_vc, flow.ack_vc], looks_at);
@@ -88,7 +91,7 @@ impl Connections {
         Connection { tcp: is_tcp.then(|| tcp(&flow.tcp)), ..connection }
     }
 
-    /// Returns the connection of a request.
+    /// Returns the connection of a request in a group.
     pub(crate) fn of_request(&self, group: GroupIndex, number: u32, vcs: [VcIndex; 2]) -> Connection {
         let (name, tcp) = &self.groups[group];
         Connection { tcp: *tcp, ..self.connection(format!("{name}{number}"), vcs, self.of_requests) }

@@ -16,7 +16,7 @@ pub(crate) fn link_type(kind: CaptureKind, framing: &Aal5Options, interfaces: us
     }
 }
 
-/// Builds the header of a record in Endace's Extensible Record Format: timestamp, type, flags, lengths.
+/// Builds the header of a record in Endace's Extensible Record Format (ERF): timestamp, type, flags and lengths.
 pub(crate) fn erf_header(time_ns: u64, kind: u8, wire_bytes: usize) -> Result<[u8; ERF_HEADER_BYTES], CaptureError> {
     let too_long = |_| {
         let problem = format!("{wire_bytes} bytes do not fit into an ERF record; capture IPv4 packets instead");
@@ -24,7 +24,7 @@ pub(crate) fn erf_header(time_ns: u64, kind: u8, wire_bytes: usize) -> Result<[u
     };
     let record = u16::try_from(ERF_HEADER_BYTES + wire_bytes).map_err(too_long)?;
     let wire = u16::try_from(wire_bytes).map_err(too_long)?;
-    // Seconds, followed by a 32-bit fraction of a second.
+    // The timestamp consists of seconds and a 32-bit fraction of a second.
     let stamp = (u128::from(time_ns) << 32) / u128::from(NS_PER_SECOND);
     let stamp = u64::try_from(stamp)
         .map_err(|_| CaptureError::Refused("the run is too long for the timestamps of an ERF file".to_owned()))?;
@@ -50,7 +50,7 @@ pub(crate) const ERF_TYPE_ATM: u8 = 3;
 pub(crate) const ERF_TYPE_AAL5: u8 = 4;
 const ERF_VARYING_LENGTH: u8 = 0b100;
 
-/// `AF_INET` in the file's byte order, which precedes a packet of link type NULL.
+/// The number `AF_INET` in the file's byte order, which precedes an IPv4 packet of link type NULL.
 pub(crate) const NULL_IPV4: [u8; 4] = [2, 0, 0, 0];
 
 pub(crate) const SUNATM_SENT: u8 = 0x80;

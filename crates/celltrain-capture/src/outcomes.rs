@@ -1,5 +1,5 @@
-//! Descriptions of the outcomes of frames, and the packets that wait for such a description. A packet waits because
-//! its comment, written together with the packet, contains the description.
+//! Descriptions of the outcomes of frames, and the packets that wait for the outcomes of their frames. A packet waits
+//! because it is written together with a comment that describes the outcome.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
@@ -14,18 +14,18 @@ use celltrain_core::network::Network;
 
 use crate::{Frame, Place};
 
-/// Packets in time order, starting with the first one whose outcome is unknown.
+/// Captured packets in time order, starting with the first packet whose outcome is unknown.
 pub(crate) struct FrameOutcomes {
     waiting: VecDeque<Waiting>,
     /// Sequence number of the first waiting packet, counted from the start.
     first: u64,
     /// Sequence numbers of the packets whose outcome is unknown.
     open: BTreeMap<(VcIndex, FrameNumber), u64>,
-    /// Maximum number of waiting packets. If there are more, the first is written without its outcome.
+    /// Maximum number of waiting packets. If more packets wait, the first packet is written without its outcome.
     most: usize,
 }
 
-/// A packet to be written.
+/// A captured packet that has not been written yet.
 pub(crate) struct Waiting {
     pub(crate) time_ns: u64,
     pub(crate) at: Place,
@@ -38,13 +38,13 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Creates a packet that can be written immediately, without an outcome.
+    /// Creates a packet that need not wait for an outcome.
     pub(crate) fn settled(time_ns: u64, at: Place, frame: Frame) -> Self {
         Self { time_ns, at, frame, own: None, comment: None, open: None }
     }
 }
 
-/// Maximum number of waiting packets. Most networks have fewer in flight, and they take about ten megabytes.
+/// Maximum number of waiting packets, which take about ten megabytes. Most networks have fewer packets in flight.
 const MOST: usize = 1 << 16;
 
 impl Default for FrameOutcomes {
@@ -62,7 +62,8 @@ impl FrameOutcomes {
         self.waiting.push_back(Waiting { open: of, ..packet });
     }
 
-    /// Records the outcome of a frame. `comment` describes a loss, and is called only if a packet is waiting for it.
+    /// Records the outcome of a frame. The function `comment` describes a loss. It is called only if a packet is
+    /// waiting for the frame's outcome.
     pub(crate) fn settle(&mut self, frame: (VcIndex, FrameNumber), comment: impl FnOnce() -> Option<String>) {
         let Some(number) = self.open.remove(&frame) else { return };
         let place = usize::try_from(number - self.first).expect("waiting packets are in memory");
@@ -71,13 +72,13 @@ impl FrameOutcomes {
         packet.comment = comment().map(String::into_boxed_str);
     }
 
-    /// Returns the next packet that can be written, if any.
+    /// Returns the next packet that can be written; `None` if its outcome is unknown or no packet is waiting.
     pub(crate) fn next(&mut self) -> Option<Waiting> {
         let front = self.waiting.front()?;
         if front.open.is_some() && self.waiting.len() <= self.most { None } else { self.take() }
     }
 
-    /// Returns the next packet, even if its outcome is unknown.
+    /// Returns the next waiting packet, even if its outcome is unknown.
     pub(crate) fn take(&mut self) -> Option<Waiting> {
         let packet = self.waiting.pop_front()?;
         self.first += 1;
@@ -88,12 +89,12 @@ impl FrameOutcomes {
     }
 }
 
-/// Names used in comments.
+/// Names of ports, hosts and pools for comments in a capture.
 pub(crate) struct Names {
     ports: TiVec<LinkIndex, String>,
     /// The host at the end of each VC.
     hosts: TiVec<VcIndex, String>,
-    /// Name and size B of the pool of each queue of a memory.
+    /// Name of the pool of each queue of a memory, and the size B of the pool's shared part.
     pools: TiVec<MemoryIndex, TiVec<QueueIndex, (String, u32)>>,
 }
 
@@ -110,7 +111,7 @@ impl Names {
         }
     }
 
-    /// Describes where and why a frame was lost; returns `None` if it was not lost.
+    /// Describes where and why a frame was lost; `None` if the frame was not lost.
     pub(crate) fn loss(&self, event: &FrameEvent) -> Option<String> {
         let how = match event.step {
             FrameStep::Admitted(_) | FrameStep::Marked(_) | FrameStep::Delivered => return None,
@@ -145,7 +146,7 @@ impl Names {
     }
 }
 
-/// Appends the numbers (except X) on which a policy based its decision.
+/// Appends the numbers on which a policy based its decision, except X.
 fn write_numbers(text: &mut String, judged: &Judged) {
     let Judged { vc_cells, active_vcs, decision, .. } = judged;
     let of_vc = decision.share.is_some();
@@ -172,7 +173,7 @@ fn write_number(text: &mut String, name: &str, number: Option<f64>, unit: &str) 
     }
 }
 
-/// Returns the name and the size B of each queue's pool.
+/// Returns the name of each queue's pool, and the size B of the pool's shared part.
 fn pools_by_queue(memory: &MemoryConfig) -> TiVec<QueueIndex, (String, u32)> {
     let pool = |queue: &QueueConfig| {
         let pool = &memory.pools[queue.pool];

@@ -1,6 +1,7 @@
-//! Times of packets and cells outside the window of a capture.
+//! Times of packets and cells outside the time window of a capture.
 
-/// First and last time, in nanoseconds, of the packets or cells that were left out only because of the window.
+/// First and last time, in nanoseconds, of the packets or cells that were left out only because they were outside the
+/// time window.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Outside(Option<[u64; 2]>);
 
@@ -10,7 +11,8 @@ impl Outside {
         self.0 = Some([first, time_ns]);
     }
 
-    /// Returns the first and the last time; `None` if there is no such packet or cell.
+    /// Returns the first and the last time of a packet or cell outside the window; `None` if there is no such packet or
+    /// cell.
     pub(crate) fn times(self) -> Option<[u64; 2]> {
         self.0
     }

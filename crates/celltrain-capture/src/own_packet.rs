@@ -9,7 +9,7 @@ use crate::{Carries, Frame, Place};
 /// A packet of a host outside the simulation, captured at an end of its flow.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnPacket<'a> {
-    /// The flow.
+    /// Flow to which the packet belongs.
     pub flow: FlowIndex,
     /// The VC that carries the packet.
     pub vc: VcIndex,

@@ -5,7 +5,7 @@
 
 use std::io::{self, Write};
 
-/// Writes blocks one after another. At most one block is in memory.
+/// Writes the blocks of a file one after another. At most one block is in memory.
 #[derive(Debug)]
 pub(crate) struct Writer<W> {
     out: W,
@@ -39,7 +39,7 @@ pub enum Direction {
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins a file with its section header.
+    /// Begins a file by writing its section header.
     pub(crate) fn new(out: W, application: &str, comment: &str) -> io::Result<Self> {
         let mut writer = Self { out, block: Vec::new(), packets: 0 };
         writer.begin(SECTION_HEADER);
@@ -52,10 +52,11 @@ impl<W: Write> Writer<W> {
         Ok(writer)
     }
 
-    /// Adds an interface, numbered from 0. All interfaces precede the first packet.
+    /// Adds an interface. Interfaces are numbered from 0 and must precede the first packet.
     pub(crate) fn interface(&mut self, interface: &InterfaceBlock<'_>) -> io::Result<()> {
         self.begin(INTERFACE_DESCRIPTION);
-        // The link type in 16 bits, 16 reserved bits, and the limit on packet lengths (0: no limit).
+        // The block has the link type in 16 bits, 16 reserved bits, and the limit on packet lengths, where 0 means no
+        // limit.
         self.word(u32::from(interface.link_type));
         self.word(0);
         self.text(IF_NAME, interface.name);
@@ -64,7 +65,7 @@ impl<W: Write> Writer<W> {
         self.end()
     }
 
-    /// Adds a packet, untruncated.
+    /// Adds a packet with all of its bytes.
     pub(crate) fn packet(&mut self, packet: PacketBlock<'_>, bytes: &[u8]) -> io::Result<()> {
         let length = u32::try_from(bytes.len()).expect("a packet has at most about 65 kilobytes");
         let (high, low) = (packet.time_ns >> 32, packet.time_ns & u64::from(u32::MAX));
@@ -121,7 +122,7 @@ impl<W: Write> Writer<W> {
         self.block.resize(self.block.len().next_multiple_of(WORD), 0);
     }
 
-    /// Ends a block. Every block has options, so it also writes the end-of-options option.
+    /// Ends a block. Writes the end-of-options option first, because every block has options.
     fn end(&mut self) -> io::Result<()> {
         self.option(OPT_ENDOFOPT, &[]);
         let length = u32::try_from(self.block.len() + WORD).expect("the length of a block fits in 32 bits");
@@ -147,7 +148,7 @@ const ENHANCED_PACKET: u32 = 6;
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 /// Major and minor version of the file format.
 const VERSION_1_0: [u8; 4] = [1, 0, 0, 0];
-/// The section length is -1 (unknown), since the file is written as packets arrive.
+/// Section length of -1, which means an unknown length, since the file is written during the run.
 const SECTION_LENGTH_UNKNOWN: [u8; 8] = [0xff; 8];
 
 const OPT_ENDOFOPT: u16 = 0;
@@ -160,6 +161,6 @@ const EPB_FLAGS: u16 = 2;
 /// `if_tsresol`: timestamps in units of 10^-9 seconds.
 const NANOSECONDS: u8 = 9;
 
-/// Alignment in bytes of all parts of a block.
+/// Number of bytes to whose multiples all parts of a block are padded.
 const WORD: usize = 4;
 const LENGTH_AT: usize = 4;

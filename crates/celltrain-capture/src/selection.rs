@@ -1,4 +1,4 @@
-//! Selection of the part of a run to observe.
+//! Selection of the ports, VCs, flows and time window of a run to observe.
 
 use std::fmt::{self, Display, Formatter, Write};
 
@@ -8,8 +8,8 @@ use celltrain_core::index::{FlowIndex, LinkIndex, VcIndex};
 use celltrain_core::network::Network;
 use celltrain_core::units::{Duration, Time};
 
-/// Selection of the part of a run to observe, by name. Without ports, VCs, flows and a window, the whole run is
-/// observed, but cells only at the bottleneck.
+/// Selection of the part of a run to observe, by names of ports, VCs and flows and by a time window. An empty selection
+/// observes the whole run, but cells only at the bottleneck.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Selection {
     ports: Option<Vec<String>>,
@@ -18,17 +18,17 @@ pub struct Selection {
     window: Option<[Duration; 2]>,
 }
 
-/// A selection converted to the indices of a network.
+/// A selection in which the names are converted to indices into the network.
 pub struct Selected {
     /// True for each link whose frames are observed.
     pub frames: TiVec<LinkIndex, bool>,
     /// True for each link whose cells are observed.
     pub cells: TiVec<LinkIndex, bool>,
-    /// By VC.
+    /// True for each VC that is observed.
     pub vcs: TiVec<VcIndex, bool>,
-    /// By flow.
+    /// True for each flow that is observed.
     pub flows: TiVec<FlowIndex, bool>,
-    /// True if connections of requests are observed, which is the default unless flows or VCs are selected.
+    /// True if connections of requests are observed. They are observed unless flows or VCs are selected.
     pub requests: bool,
     /// First instant in the time window, and first instant after the window.
     pub window: [Time; 2],
@@ -42,10 +42,9 @@ impl Selected {
 }
 
 impl Selection {
-    /// Selects these ports, VCs and flows, in a window such as `1.2s:1.3s`, for runs of `duration`.
+    /// Selects these ports, VCs and flows, in a time window such as `1.2s:1.3s`, for runs of `duration`.
     ///
-    /// # Errors
-    /// If the window is invalid; the error describes the problem.
+    /// # Errors If the time window is invalid. The error describes the problem.
     pub fn new(
         duration: Duration,
         [ports, vcs, flows]: [Option<Vec<String>>; 3],
@@ -60,10 +59,9 @@ impl Selection {
         self.window.map(|[_, until]| until)
     }
 
-    /// Converts the selection to the indices of a network.
+    /// Converts the names in the selection to indices into a network.
     ///
-    /// # Errors
-    /// If a port, VC or flow does not exist; the error names it.
+    /// # Errors If a selected port, VC or flow does not exist. The error contains its name.
     pub fn of(&self, network: &Network) -> Result<Selected, Wrong> {
         let ports: Vec<&str> = network.links.iter().map(|link| link.name.as_str()).collect();
         let vcs: Vec<&str> = network.vcs.iter().map(|vc| vc.name.as_str()).collect();
@@ -114,7 +112,8 @@ impl Selection {
             window: match self.window {
                 None => [Time::default(), Time(end.0.saturating_add(1))],
                 Some([from, to]) => {
-                    // A window that extends to the end of the run also includes events at the last instant.
+                    // A time window that extends to the end of the run also includes events at the last instant of the
+                    // run.
                     let last = if to >= network.duration { Time(end.0.saturating_add(1)) } else { at(network, to) };
                     [at(network, from), last]
                 }
@@ -127,14 +126,15 @@ fn at(network: &Network, since_start: Duration) -> Time {
     Time::default() + network.clock().span(since_start)
 }
 
-/// An error in a selection: the option, its value, and the problem, often with a suggestion.
+/// An error in an option that selects a part of a run: the option's name, its value and the problem, often with a
+/// suggestion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wrong {
-    /// The option.
+    /// Name of the option.
     pub option: &'static str,
     /// Value of the option.
     pub value: String,
-    /// The problem.
+    /// Description of the problem with the value.
     pub problem: String,
 }
 
@@ -144,7 +144,7 @@ impl Display for Wrong {
     }
 }
 
-/// Maximum number of known names listed in an error.
+/// Maximum number of known names that an error lists.
 const SHOWN: usize = 12;
 
 impl Wrong {
@@ -161,14 +161,14 @@ impl Wrong {
     }
 }
 
-/// Lists names for an error.
+/// Lists at most [`SHOWN`] names for an error, followed by the number of other names.
 pub(crate) fn listed(names: &[&str]) -> String {
     let more = names.len().saturating_sub(SHOWN);
     let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
     names[..names.len() - more].join(", ") + &rest
 }
 
-/// For each known name, returns whether `names` contains it.
+/// Returns for each known name whether `names` contains this name.
 fn find<I>(
     option: &'static str,
     what: &str,
@@ -196,7 +196,7 @@ fn both<I>(a: Option<TiVec<I, bool>>, b: Option<TiVec<I, bool>>, all: usize) -> 
     }
 }
 
-/// Parses a window such as `1.2s:1.3s`; either end may be omitted.
+/// Parses a time window such as `1.2s:1.3s`. The start or the end of the window may be omitted.
 fn read_window(text: &str, duration: Duration) -> Result<[Duration; 2], Wrong> {
     let wrong = |problem: String| Wrong { option: "window", value: text.to_owned(), problem };
     let Some((from, to)) = text.split_once(':') else {

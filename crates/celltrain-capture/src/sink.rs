@@ -1,4 +1,4 @@
-//! Delivers the bytes of a capture in blocks.
+//! Delivers the bytes of a capture to a sink in blocks.
 
 use std::io::{self, BufWriter, Write};
 
@@ -12,7 +12,7 @@ pub(crate) fn blocks(sink: &mut dyn FnMut(&[u8]) -> bool) -> BufWriter<Handing<'
     BufWriter::with_capacity(BLOCK_BYTES, Handing { sink, has_failed: false })
 }
 
-/// Writer that delivers a capture to its sink.
+/// Writer that passes the bytes of a capture to a sink.
 pub(crate) struct Handing<'a> {
     sink: &'a mut dyn FnMut(&[u8]) -> bool,
     has_failed: bool,

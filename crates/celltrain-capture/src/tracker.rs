@@ -1,8 +1,7 @@
-//! Tracks the index of each cell within its frame at every port. The index determines the cell's content.
+//! Tracks the index of each cell within its frame at every port. The frame and the index determine the cell's content.
 //!
-//! The cells of a VC are followed from port to port. Each cell gets its index when its frame enters the network. Cells
-//! of a VC never overtake each other and links lose nothing, so cells arrive at a port in the order in which they left
-//! the previous port.
+//! The cells of a VC are followed from port to port. Each cell gets its index when it enters the network. Cells of a VC
+//! never overtake each other, so cells arrive at a port in the order in which they left the previous port.
 
 use std::collections::VecDeque;
 
@@ -13,17 +12,17 @@ use celltrain_core::events::{CellEvent, CellStep};
 use celltrain_core::index::{LinkIndex, VcIndex};
 use celltrain_core::network::Network;
 
-/// Positions of the cells of all VCs.
+/// Positions of the cells of all VCs in the network.
 pub(crate) struct CellTracker(TiVec<VcIndex, TrackedVc>);
 
-/// A cell: its frame, and its index in the frame, from 0.
+/// A cell, given by its frame and its index in the frame, from 0.
 type Place = (FrameNumber, u32);
 
 struct TrackedVc {
     path: Vec<LinkIndex>,
-    /// State at each port, by index in the path.
+    /// The cells at each port of the VC's path, in the order of the path.
     hops: Vec<Hop>,
-    /// Index of the next cell to enter, within its frame.
+    /// Index in its frame of the next cell that enters the network.
     next: u32,
 }
 
@@ -32,24 +31,24 @@ struct TrackedVc {
 struct Hop {
     /// Cells that left the previous port but have not arrived yet.
     on_the_way: VecDeque<Place>,
-    /// Cells that have arrived, before the port reports them as admitted or lost.
+    /// Cells that have arrived at the port, but that the port has not yet reported as admitted or lost.
     came: VecDeque<Place>,
     waiting: VecDeque<Place>,
 }
 
-/// The tracker's knowledge about the cell of an event.
+/// Position of the cell of an event, as found by the tracker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Followed {
-    /// The cell's index in the frame, from 0.
+    /// The cell's index in its frame, from 0.
     pub(crate) index: u32,
     /// Index of the port in the VC's path.
     pub(crate) hop: usize,
-    /// True if this event is the last one for the cell: it leaves the network or is lost.
+    /// True if this event is the cell's last event, because the cell leaves the network or is lost.
     pub(crate) is_gone: bool,
 }
 
 impl CellTracker {
-    /// Creates the tracker before any cell has entered.
+    /// Creates the tracker for a network that no cell has entered yet.
     pub(crate) fn of(network: &Network) -> Self {
         let hops = |links: &[LinkIndex]| links.iter().map(|_| Hop::default()).collect();
         let trail = |path: &Vec<LinkIndex>| TrackedVc { path: path.clone(), hops: hops(path), next: 0 };
@@ -61,7 +60,7 @@ impl CellTracker {
     }
 
     /// Follows the cell of this event, which must not be an RM cell. Returns `None` if the event does not move the
-    /// cell. Must be called for every event at every port of the VC.
+    /// cell. This function must be called for every event at every port of the VC.
     pub(crate) fn follow(&mut self, event: &CellEvent) -> Option<Followed> {
         let CellEvent { link, vc, frame, step, last, .. } = *event;
         let hop = self.hop(vc, link);
@@ -103,7 +102,7 @@ impl CellTracker {
                 (place, is_gone)
             }
             CellStep::LostOnLink(_) => {
-                // After the last port, the cell is no longer tracked.
+                // A cell is no longer tracked after it has left the last port of its VC's path.
                 let behind = hops.get_mut(hop + 1)?;
                 (behind.on_the_way.pop_front().expect("a cell lost on a link has left the port"), true)
             }
@@ -137,8 +136,8 @@ mod tests {
         CellTracker(vec![TrackedVc { path, hops, next: 0 }].into())
     }
 
-    /// Passes events to a tracker. Each event is a port, a frame, whether the cell is the last, and a step. Returns
-    /// each cell's index and whether it has left the network.
+    /// Passes events to a tracker. Each event consists of a port, a frame, whether the cell is the last cell of the
+    /// frame, and a step. Returns for each event the cell's index and whether the cell has left the network.
     fn followed(tracker: &mut CellTracker, told: &[(u32, u32, bool, CellStep)]) -> Vec<(u32, bool)> {
         let event = |&(link, frame, last, step): &(u32, u32, bool, CellStep)| CellEvent {
             link: LinkIndex::new(link),

@@ -1,4 +1,4 @@
-//! Observer that writes a capture during a run.
+//! The observer that writes a capture during a run.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -33,44 +33,44 @@ pub struct Watch<'a> {
     outside: Outside,
     looks: Looks,
     connections: Connections,
-    /// The capture that is being written; `None` after a failure.
+    /// The capture that is being written; `None` after writing has failed.
     capture: Option<Writing<'a>>,
-    /// The problem, if the capture cannot represent part of the traffic.
+    /// Description of the problem if the capture cannot represent part of the traffic.
     refused: Option<String>,
     stopped: &'a AtomicBool,
 }
 
 /// Destination and description of a capture.
 pub struct Destination<'a> {
-    /// Receives the capture's bytes, and returns whether to continue.
+    /// Function that receives the capture's bytes, and returns whether to continue.
     pub sink: &'a mut dyn FnMut(&[u8]) -> bool,
     /// Description to store in the capture's file.
     pub about: About,
     /// True if the engine reports the outcome of frames.
     pub has_outcomes: bool,
-    /// Set this flag to end the run.
+    /// Flag that ends the run when it is set.
     pub stopped: &'a AtomicBool,
 }
 
-/// Contents of a capture that has ended.
+/// Number of packets in a capture that has ended, and the times of packets outside its window.
 #[derive(Clone, Copy, Debug)]
 pub struct Ended {
     packets: u64,
     outside: Outside,
-    /// Name of the captured items and their place, for errors.
+    /// The words for the captured items and their place, such as "packets at senders", for errors.
     what: &'static str,
 }
 
 impl Ended {
-    /// Returns whether the capture contains nothing.
+    /// Returns whether the capture contains no packets and no cells.
     pub fn is_empty(&self) -> bool {
         self.packets == 0
     }
 
-    /// Returns the number of packets or cells. The handshakes at the beginning of a capture do not count.
+    /// Returns the number of packets or cells in the capture, without the synthetic handshakes at the beginning.
     ///
-    /// # Errors
-    /// If there are none. The error gives the times at which the run has some.
+    /// # Errors If the capture contains no packets or cells. The error gives the first and the last time at which the
+    /// run has chosen packets or cells.
     pub fn packets(self) -> Result<u64, String> {
         if !self.is_empty() {
             return Ok(self.packets);
@@ -88,25 +88,25 @@ impl Ended {
     }
 }
 
-/// Observed places.
+/// Places that a capture observes, with their packets or cells.
 enum Looks {
     AtHosts(Packets),
     AtPorts(Box<Cells>),
 }
 
 struct Packets {
-    /// True for each observed end: sender, receiver.
+    /// Two flags: whether the capture observes senders, and whether it observes receivers.
     ends: [bool; 2],
     chosen: Box<Selected>,
-    /// Waiting packets, if the engine reports the outcome of frames.
+    /// Packets that wait for the outcome of their frames; `None` if the engine does not report outcomes.
     outcomes: Option<(FrameOutcomes, Names)>,
 }
 
 impl<'a> Watch<'a> {
     /// Captures the part of a run of this network that `choice` selects.
     ///
-    /// # Errors
-    /// If a port, VC or flow does not exist, the traffic cannot be represented, or there is nothing to capture.
+    /// # Errors If a port, VC or flow does not exist, the capture cannot represent the traffic, or the capture would be
+    /// empty.
     pub fn new(choice: &CaptureChoice, network: &Network, into: Destination<'a>) -> Result<Self, String> {
         let Destination { sink, about, has_outcomes, stopped } = into;
         let CaptureChoice { kind, looks_at, of } = choice;
@@ -194,8 +194,8 @@ impl<'a> Watch<'a> {
 
     /// Writes the waiting packets and ends the capture.
     ///
-    /// # Errors
-    /// If some traffic cannot be represented. Failed writes are not reported, since `sink` already knows about them.
+    /// # Errors If the capture cannot represent part of the traffic. A failed write is not an error here, since the
+    /// sink itself reported the failure.
     pub fn finish(mut self) -> Result<Ended, String> {
         self.write(|looks, capture| match looks {
             Looks::AtHosts(Packets { outcomes: Some((outcomes, _)), .. }) => {
@@ -291,7 +291,7 @@ impl Packets {
 }
 
 impl Looks {
-    /// Names the captured items and their place.
+    /// Returns the words for the captured items and their place, for errors.
     fn what(&self) -> &'static str {
         match self {
             Looks::AtHosts(Packets { ends: [true, false], .. }) => "packets at senders",
@@ -301,7 +301,8 @@ impl Looks {
         }
     }
 
-    /// Handles a packet seen at a host. `of` is its frame if the packet left that host.
+    /// Writes a packet seen at a host, or stores the packet until its outcome is known. `of` is the packet's frame if
+    /// the packet left this host.
     fn packet(
         &mut self,
         packet: Waiting,
@@ -336,8 +337,8 @@ fn put(capture: &mut Writing<'_>, packet: &Waiting) -> Result<(), CaptureError> 
     }
 }
 
-/// Returns the VPI and VCI of every VC on each link of its path. IPv4 captures do not show them, so an IPv4 capture
-/// accepts labels that do not fit.
+/// Returns the VPI and VCI of every VC on each link of its path. A capture of IPv4 packets does not contain VPI and
+/// VCI, so it accepts labels too large for VPI and VCI.
 fn circuits(network: &Network, routing: &Routing, kind: CaptureKind) -> Result<TiVec<VcIndex, Vec<Circuit>>, String> {
     let of_vc = |vc: VcIndex| {
         let circuit = |label| match Circuit::of_label(label) {
@@ -352,7 +353,7 @@ fn circuits(network: &Network, routing: &Routing, kind: CaptureKind) -> Result<T
     network.vcs.keys().map(of_vc).collect()
 }
 
-/// Returns the groups of requests between hosts, each with the VCs between one pair of its hosts.
+/// Returns the groups of requests that have at least one pair of hosts, each with the two VCs between the first pair.
 fn groups(network: &Network) -> impl Iterator<Item = (GroupIndex, [VcIndex; 2])> {
     let pairs = &network.requests.pairs;
     let vcs = |pair: PairIndex| [pairs[pair].vcs[0], pairs[pairs[pair].back].vcs[0]];
@@ -360,7 +361,7 @@ fn groups(network: &Network) -> impl Iterator<Item = (GroupIndex, [VcIndex; 2])>
     groups.filter_map(move |(number, group)| Some((number, vcs(group.pairs().next()?))))
 }
 
-/// Returns an error if no cells of the chosen VCs cross a chosen port.
+/// Returns an error if none of the chosen ports is crossed by cells of a chosen VC.
 fn refuse_silent_ports(network: &Network, chosen: &Selected) -> Result<(), String> {
     let pairs = network.requests.groups.iter().flat_map(RequestGroup::pairs);
     let pairs = pairs.map(|pair| &network.requests.pairs[pair]);
@@ -386,7 +387,7 @@ fn refuse_silent_ports(network: &Network, chosen: &Selected) -> Result<(), Strin
     ))
 }
 
-/// Converts a time to whole nanoseconds since the start.
+/// Converts a time to whole nanoseconds since the start of the run.
 pub fn nanoseconds(clock: Clock, time: Time) -> u64 {
     let nanoseconds = u128::from(time.0) * NS_PER_SECOND / u128::from(clock.units_per_second);
     u64::try_from(nanoseconds).unwrap_or(u64::MAX)

@@ -1,9 +1,9 @@
-//! Generates the bytes of frames. The bytes depend only on a frame's content, so a frame has the same bytes at every
-//! place.
+//! Generates the bytes of frames. The bytes depend only on a frame's number and content, so a frame has the same bytes
+//! wherever it is captured.
 //!
-//! A frame's number is used as its packet's IPv4 identification. It identifies the packet wherever it is captured, and
-//! distinguishes two copies of a segment. The payload is text that gives its position in the stream: lines of fifteen
-//! hexadecimal digits, each with the offset of the line.
+//! The number of a frame is the IPv4 identification of its packet. The number identifies the packet wherever it is
+//! captured, and distinguishes a retransmission from the original segment. The payload is text that gives the position
+//! in the stream: lines of fifteen hexadecimal digits, each line with its own offset.
 
 use std::array;
 use std::collections::BTreeMap;
@@ -23,18 +23,18 @@ use crate::codec::{aal5, llc_snap};
 
 use crate::{CaptureError, CaptureKind, Place};
 
-/// A connection, or a flow of packets without replies, with the values of its header fields.
+/// A TCP connection or a flow of UDP packets, with the values of its header fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connection {
-    /// The connection's name in the scenario.
+    /// Name of the connection in the scenario.
     pub name: String,
-    /// Source of the connection's data.
+    /// The end that sends the connection's data.
     pub sender: End,
-    /// Destination of the connection's data.
+    /// The end that receives the connection's data.
     pub receiver: End,
     /// Labels of the VC that carries the data.
     pub data: Labels,
-    /// Labels of the VC that carries the acknowledgements, if there are any.
+    /// Labels of the VC that carries the acknowledgements, if the connection has acknowledgements.
     pub acks: Labels,
     /// TCP parameters; `None` for a flow of UDP packets.
     pub tcp: Option<Tcp>,
@@ -81,8 +81,9 @@ pub struct Circuit {
 }
 
 impl Circuit {
-    /// Returns the VPI and VCI of a label. Labels count the VCs of a link from 0. The standards reserve the VCIs below
-    /// 32 for signalling and management, so the first VC is 0/32. Returns `None` for labels too large for this range.
+    /// Returns the VPI and VCI of a label. A label is the number of a VC on a link, from 0. The standards reserve the
+    /// VCIs below 32 for signalling and management, so label 0 becomes VPI 0 and VCI 32. Returns `None` for a label too
+    /// large for VPI and VCI.
     pub fn of_label(label: u32) -> Option<Self> {
         let vpi = u8::try_from(label / USABLE_VCIS).ok()?;
         let vci = u16::try_from(FIRST_VCI + label % USABLE_VCIS).ok()?;
@@ -99,33 +100,33 @@ pub struct Frame {
     pub number: u32,
     /// The ECN bits of the frame's headers.
     pub ecn: EcnBits,
-    /// Its content.
+    /// Content of the frame.
     pub carries: Carries,
 }
 
 /// Content of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carries {
-    /// Data, from the sender to the receiver.
+    /// A TCP segment with data, from the sender to the receiver.
     Data(Segment),
-    /// An acknowledgement, from the receiver to the sender, with any SACK blocks.
+    /// An acknowledgement from the receiver to the sender, with its SACK blocks.
     Ack(Ack, SackBlocks),
-    /// The first step of a handshake, from the sender to the receiver.
+    /// The SYN that begins a handshake, from the sender to the receiver.
     Syn,
-    /// The answer to a SYN.
+    /// The SYN-ACK that answers a SYN, from the receiver to the sender.
     SynAck,
-    /// A packet without a reply, from the sender to the receiver.
+    /// A UDP packet, from the sender to the receiver.
     Packet {
         /// The packet's number, from 0.
         number: u64,
         /// The packet's payload in bytes.
         bytes: u64,
     },
-    /// A packet with its own bytes, from a host outside the simulation.
+    /// A packet whose bytes come from a host outside the simulation.
     Own {
         /// The packet's number in the run.
         packet: u64,
-        /// True if the packet is on the VC of the flow's data.
+        /// True if the packet is on the VC that carries the flow's data.
         is_data: bool,
     },
 }
@@ -141,20 +142,20 @@ impl Carries {
     }
 }
 
-/// All connections, and how frames are divided into cells.
+/// All connections of a capture, and the options of AAL5 frames.
 #[derive(Debug)]
 pub(crate) struct Wire {
     pub(crate) connections: Vec<Connection>,
     pub(crate) framing: Aal5Options,
-    /// True if a SYN has options. The model counts the cells of a SYN without options, so with VC multiplexing a SYN
-    /// has no room for options.
+    /// True if captured SYNs have TCP options. The simulation counts the cells of a SYN without options, so with VC
+    /// multiplexing the cells of a SYN have no room for options.
     has_syn_options: bool,
     /// The packets of hosts outside the simulation, by number.
     pub(crate) own: BTreeMap<u64, Vec<u8>>,
 }
 
 impl Wire {
-    /// Checks the connections: their addresses and ports must be distinct, and their segments must fit in a frame.
+    /// Checks that the connections have distinct addresses and ports, and that their segments fit into a frame.
     pub(crate) fn new(
         connections: Vec<Connection>,
         framing: Aal5Options,
@@ -202,7 +203,8 @@ impl Wire {
         match frame.carries {
             Carries::Data(Segment { seq, len }) => {
                 self.fits(connection, u64::from(len) + TcpHeader::MIN_LEN as u64)?;
-                // The receive window of the sender. It has no effect, since no data is sent to the sender.
+                // This is the receive window of the data's sender. Its value has no effect, since nobody sends data to
+                // the sender.
                 let window = window_field(receive_window >> window_scale(receive_window));
                 let header = header(sequence_number(seq), Some(sequence_number(0)), window);
                 Ok(self.tcp(frame, header, &[], &payload(seq, u64::from(len))))
@@ -227,7 +229,7 @@ impl Wire {
         }
     }
 
-    /// Returns a SYN or SYN-ACK.
+    /// Returns the packet of a SYN or SYN-ACK.
     fn handshake(&self, frame: &Frame, tcp: Tcp) -> Vec<u8> {
         let is_syn = frame.carries == Carries::Syn;
         let scale = window_scale(tcp.receive_window);
@@ -247,7 +249,7 @@ impl Wire {
         self.tcp(frame, header, if self.has_syn_options { &options } else { &[] }, &[])
     }
 
-    /// Returns the AAL5 frame around a packet: whole cells.
+    /// Returns the AAL5 frame that contains a packet. The frame consists of whole cells.
     pub(crate) fn frame(&self, packet: &[u8]) -> Vec<u8> {
         match self.framing.encapsulation {
             Encapsulation::LlcSnap => aal5::encode(&llc_snap::encode(packet), 0),
@@ -265,7 +267,7 @@ impl Wire {
         packet
     }
 
-    /// Builds a UDP packet. The model also assumes a UDP header when it counts a packet's cells
+    /// Builds a UDP packet. The simulation also assumes a UDP header when it counts a packet's cells
     /// (`Aal5Options::packet_cells`).
     fn udp(&self, frame: &Frame, connection: &Connection) -> Result<Vec<u8>, CaptureError> {
         let Carries::Packet { number, bytes } = frame.carries else {
@@ -285,8 +287,8 @@ impl Wire {
         Ok(packet)
     }
 
-    /// Begins a frame's packet with an IPv4 header as common hosts send it. Returns the packet with the source and
-    /// destination ports.
+    /// Begins a frame's packet with an IPv4 header like that of common hosts. Returns the packet, and its source and
+    /// destination port numbers.
     fn ip(&self, frame: &Frame) -> (PacketBuilderStep<IpHeaders>, [u16; 2]) {
         let Connection { sender, receiver, .. } = self.connection(frame);
         let ends = [(sender, frame.connection % PORTS), (receiver, frame.connection / PORTS)];
@@ -315,8 +317,9 @@ impl Wire {
         (PacketBuilder::ip(IpHeaders::Ipv4(header, Ipv4Extensions::default())), [from, to].map(port))
     }
 
-    /// Returns the low half of the frame's number. With VC multiplexing the highest bit is set, because otherwise
-    /// Wireshark would take a packet with identification 0x038e or 0x03cc for Frame Relay.
+    /// Returns the IPv4 identification of a frame's packet: the low 16 bits of the frame's number. With VC
+    /// multiplexing, the highest bit is set, because otherwise Wireshark would take a packet with identification 0x038e
+    /// or 0x03cc for Frame Relay.
     fn identification(&self, frame: &Frame) -> u16 {
         let [_, _, high, low] = frame.number.to_be_bytes();
         match self.framing.encapsulation {
@@ -325,8 +328,8 @@ impl Wire {
         }
     }
 
-    /// Returns the length of a packet, or an error if it is too long for the length field of IPv4 or AAL5. The model
-    /// itself can count the cells of such long packets.
+    /// Returns the length of a packet, or an error if it is too long for the length field of IPv4 or AAL5. The
+    /// simulation can count the cells of packets that are too long for a capture.
     pub(crate) fn fits(&self, connection: &Connection, transport_bytes: u64) -> Result<usize, CaptureError> {
         let packet = transport_bytes.saturating_add(Ipv4Header::MIN_LEN as u64);
         let most = match (self.framing.framing, self.framing.encapsulation) {
@@ -344,7 +347,7 @@ impl Wire {
     }
 }
 
-/// Returns the three steps of a handshake that the model omits: SYN, SYN-ACK, ACK.
+/// Returns the three steps of a synthetic handshake: SYN, SYN-ACK and ACK.
 pub(crate) fn made_up(connection: u32) -> [Frame; 3] {
     [Carries::Syn, Carries::SynAck, Carries::Data(Segment { seq: 0, len: 0 })].map(|carries| Frame {
         connection,
@@ -354,7 +357,8 @@ pub(crate) fn made_up(connection: u32) -> [Frame; 3] {
     })
 }
 
-/// Returns the end at which a segment or ACK is seen, its frame's content, and whether it leaves that end.
+/// Returns the end of the connection at which a segment or ACK is seen, the content of its frame, and whether it leaves
+/// this end.
 pub(crate) fn seen(event: &SegmentEvent) -> (Place, Carries, bool) {
     let is_tcp = event.sender.is_some();
     match event.step {
@@ -371,7 +375,8 @@ pub(crate) fn seen(event: &SegmentEvent) -> (Place, Carries, bool) {
     }
 }
 
-/// Returns the content of a data segment, or of a packet sent without TCP; packets of one flow all have the same size.
+/// Returns the content of a data segment, or of a packet sent without TCP. All packets of a flow without TCP have the
+/// same size.
 pub(crate) fn data(segment: Segment, is_tcp: bool) -> Carries {
     let Segment { seq, len } = segment;
     if is_tcp {
@@ -381,7 +386,7 @@ pub(crate) fn data(segment: Segment, is_tcp: bool) -> Carries {
     Carries::Packet { number: seq.checked_div(bytes).unwrap_or(0), bytes }
 }
 
-/// Returns a TCP header without ports and options. The ACK flag is set if `acknowledgement` is given.
+/// Returns a TCP header without ports and options. The ACK flag is set if `acknowledgement` is not `None`.
 fn header(sequence: u32, acknowledgement: Option<u32>, window: u16) -> TcpHeader {
     let acknowledgment_number = acknowledgement.unwrap_or(0);
     TcpHeader { ack: acknowledgement.is_some(), acknowledgment_number, ..TcpHeader::new(0, 0, sequence, window) }
@@ -397,7 +402,7 @@ fn window_field(bytes: u64) -> u16 {
     u16::try_from(bytes).unwrap_or(u16::MAX)
 }
 
-/// Returns the bytes of a stream from `start` on.
+/// Returns `bytes` bytes of a stream's payload, beginning at the offset `start`.
 fn payload(start: u64, bytes: u64) -> Vec<u8> {
     let bytes = usize::try_from(bytes).expect("a payload fits a frame");
     let skipped = usize::try_from(start % LINE).expect("the remainder is shorter than a line of the payload");
@@ -415,16 +420,16 @@ fn payload(start: u64, bytes: u64) -> Vec<u8> {
     text
 }
 
-/// Sequence number of a SYN. With 0, the raw sequence numbers in a capture equal the relative ones that Wireshark
-/// shows: the offset plus one.
+/// Sequence number of a SYN. With the number 0, the sequence numbers in a capture equal the relative sequence numbers
+/// that Wireshark shows, which are the offset plus one.
 const INITIAL: u32 = 0;
 
 /// The network 10.0.0.0/8, without its first and last address, which are not host addresses.
 const NETWORK: u32 = 10 << 24;
 const MAX_HOSTS: u32 = (1 << 24) - 2;
 
-/// The first dynamic port. It is assigned to no protocol (RFC 6335), so Wireshark does not mistake the traffic for a
-/// known one.
+/// The first dynamic port number. Dynamic port numbers are assigned to no protocol (RFC 6335), so Wireshark does not
+/// take the traffic for that of a known protocol.
 const FIRST_PORT: u16 = 49152;
 const PORTS: u32 = 16384;
 const MAX_CONNECTIONS: u32 = PORTS * PORTS;
@@ -433,7 +438,7 @@ const MAX_CONNECTIONS: u32 = PORTS * PORTS;
 const FIRST_VCI: u32 = 32;
 const USABLE_VCIS: u32 = (1 << 16) - FIRST_VCI;
 
-/// Length of a line of payload in bytes.
+/// Length of a line of payload in bytes, including the end of the line.
 const LINE: u64 = 16;
 const LINE_BYTES: usize = 16;
 const HEXADECIMAL: &[u8; 16] = b"0123456789abcdef";

@@ -1,4 +1,4 @@
-//! Cancellation of long calls: by Ctrl-C on the main thread, or by a handle from any thread.
+//! Cancellation of long calls from Python: by Ctrl-C on the main thread, or by a handle from any thread.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -23,7 +23,7 @@ impl Cancel {
         Self { cancelled: AtomicBool::new(false) }
     }
 
-    /// Cancels the calls of this handle. Any thread may call this method.
+    /// Cancels the calls to which this handle was passed. Any thread may call this method.
     fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }
@@ -34,8 +34,8 @@ impl Cancel {
     }
 }
 
-/// Raises an exception if the call must end: `KeyboardInterrupt` after Ctrl-C, `CancelledError` once its handle is
-/// cancelled or the process exits.
+/// Raises an exception if a call must end: `KeyboardInterrupt` after Ctrl-C, and `CancelledError` after the call's
+/// handle was cancelled or when the process exits.
 pub(crate) fn check(py: Python<'_>, cancel: Option<&Py<Cancel>>) -> PyResult<()> {
     py.check_signals()?;
     if interpreter::is_exiting() {
@@ -47,8 +47,8 @@ pub(crate) fn check(py: Python<'_>, cancel: Option<&Py<Cancel>>) -> PyResult<()>
     }
 }
 
-/// Calls `work` with the interpreter detached. If a call of a Python class was interrupted, adds that call to the
-/// exception.
+/// Calls `work` with the interpreter detached. If `work` was interrupted in a call of a Python class, adds the name of
+/// the call to the exception.
 pub(crate) fn noted<T: Send>(py: Python<'_>, work: impl FnOnce() -> PyResult<T> + Send) -> PyResult<T> {
     drop(policy::take_interrupted());
     interpreter::detach(py, work).inspect_err(|error| {
@@ -56,13 +56,14 @@ pub(crate) fn noted<T: Send>(py: Python<'_>, work: impl FnOnce() -> PyResult<T> 
             let added = py
                 .import("celltrain.errors")
                 .and_then(|errors| errors.call_method1("add_note", (error.value(py), call)));
-            // A second Ctrl-C may also interrupt the current call.
+            // Ignore an error of the note itself, because a second Ctrl-C may interrupt the call that adds it.
             drop(added);
         }
     })
 }
 
-/// Runs `work` on the calling thread with the interpreter detached. Attaches it only to check for cancellation.
+/// Runs `work` on the calling thread with the interpreter detached. Attaches the interpreter only to check for
+/// cancellation.
 pub(crate) fn watched<T: Send>(
     py: Python<'_>,
     cancel: Option<&Py<Cancel>>,

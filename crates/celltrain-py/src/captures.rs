@@ -1,4 +1,4 @@
-//! Captures a run's traffic for Python, which receives the bytes block by block.
+//! Captures a run's traffic for Python, which receives the bytes of a capture block by block.
 
 use celltrain_capture::CaptureChoice;
 use celltrain_core::units::Duration;
@@ -6,8 +6,8 @@ use pyo3::prelude::*;
 
 use crate::Failure;
 
-/// Capture options from Python: the kind; observed ends or directions (None for the default); ports, VCs and flows
-/// (None for the kind's default); a window such as `1.2s:1.3s`.
+/// Capture options from Python: the kind of capture; observed ends or directions (None for the default); ports, VCs and
+/// flows (None for the default of the kind); a time window such as `1.2s:1.3s`.
 #[derive(FromPyObject)]
 pub(crate) struct Asked(
     String,

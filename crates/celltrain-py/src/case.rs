@@ -1,4 +1,4 @@
-//! A case in Python: a scenario that is read and checked once. Later steps use it instead of the text.
+//! A case in Python: a scenario that is read and checked once. Later steps use the case instead of the scenario's text.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicBool;
@@ -23,11 +23,12 @@ use crate::cancel::{self, Cancel};
 use crate::events::{Asked, Sink};
 use crate::{Failure, arrays, captures, columns, engine_named, interpreter};
 
-/// A scenario that is read and checked only once: by [`crate::parse`] or, if it comes from another process, on first use.
+/// A scenario that is read and checked only once: by [`crate::parse`], or on first use if the case comes from another
+/// process.
 #[pyclass(frozen, module = "celltrain._core")]
 pub(crate) struct Case {
     pub(crate) handle: Handle,
-    /// The canonical text, once it was needed. Each row of a sweep refers to it.
+    /// The canonical text of the case, if it has been needed before. Each row of a sweep refers to this text.
     canonical: PyOnceLock<Py<PyString>>,
 }
 
@@ -49,8 +50,9 @@ impl Case {
         interpreter::detach(py, || self.handle.json())
     }
 
-    /// Returns the canonical text, from which the keys of runs are computed: with every default, and without name and
-    /// seed. The network built by the checks is dropped, because many cases may wait for their runs.
+    /// Returns the canonical text of the case, from which the keys of runs are computed. It has every default, but no
+    /// name and no seed. The network that the checks built is dropped to save memory, because many cases may wait for
+    /// their runs.
     #[getter]
     fn canonical(&self, py: Python<'_>) -> PyResult<Py<PyString>> {
         let make = || {
@@ -76,7 +78,7 @@ impl Case {
         })
     }
 
-    /// Returns the number of bytes that a run is expected to need.
+    /// Returns the number of bytes of memory that a run is expected to need.
     #[getter]
     fn memory_bytes(&self, py: Python<'_>) -> PyResult<u64> {
         self.with_checked(py, None, |checked, _| Ok(checked.memory().likely))
@@ -87,7 +89,8 @@ impl Case {
         (py.get_type::<Self>(), (self.json(py), canonical))
     }
 
-    /// Returns for each measure why runs of this scenario do not have it; None for a measure that they have.
+    /// Returns for each measure the reason why runs of this scenario do not have the measure; None for a measure that
+    /// runs have.
     #[pyo3(signature = (measures, cancel=None))]
     fn problems(
         &self,
@@ -107,7 +110,7 @@ impl Case {
         })
     }
 
-    /// Returns the flows in lock-step, as JSON; None if more than the order of ties is random.
+    /// Returns a description of the flows in lock-step, as JSON; None if anything besides the order of ties is random.
     #[pyo3(signature = (cancel=None))]
     fn in_step(&self, py: Python<'_>, cancel: Option<Py<Cancel>>) -> PyResult<Option<String>> {
         self.with_checked(py, cancel.as_ref(), |checked, token| {
@@ -140,7 +143,8 @@ impl Case {
         })
     }
 
-    /// Checks a trace for this scenario. Returns the series that would have no column, each with the reason.
+    /// Checks a selection of series for this scenario. Returns the series that would have no column, each with the
+    /// reason.
     #[pyo3(signature = (trace, step=None, links=None, cancel=None))]
     fn empty_series(
         &self,
@@ -158,8 +162,8 @@ impl Case {
         })
     }
 
-    /// Runs the scenario, with this seed or its own. Calls `on_captured` with the number of packets or cells in each
-    /// capture, and `on_warnings` with a list of warnings.
+    /// Runs the scenario, with the given seed or the scenario's own seed. Calls `on_captured` with the number of
+    /// packets or cells in each capture, and `on_warnings` with a list of warnings.
     #[expect(clippy::too_many_arguments, reason = "Python passes options one by one")]
     #[pyo3(signature = (seed, trace=vec![], step=None, links=None, engine="fast", on_progress=None, cancel=None, events=None, on_events=None, captures=vec![], on_captured=None, event_engine=None, threads=None, on_requests=None, most_requests=0, delays=false, on_warnings=None))]
     fn run<'py>(
@@ -225,7 +229,7 @@ impl Case {
 }
 
 /// Returns 24 hex digits that identify a run by the canonical text of its case, its seed, and the version of celltrain
-/// (by default this one).
+/// (by default, the version of this program).
 #[pyfunction]
 #[pyo3(signature = (canonical, seed, version=None))]
 pub(crate) fn run_key(py: Python<'_>, canonical: &str, seed: u64, version: Option<&str>) -> PyResult<String> {
@@ -235,7 +239,7 @@ pub(crate) fn run_key(py: Python<'_>, canonical: &str, seed: u64, version: Optio
 }
 
 impl Case {
-    /// Splits a reading into its case (None if the scenario is refused) and the rest as JSON.
+    /// Splits the result of reading a scenario into its case (None if the scenario is refused) and a report as JSON.
     pub(crate) fn of_reading(reading: Estimated) -> (Option<Self>, String) {
         let (handle, rest) = Handle::of_reading(reading);
         (handle.map(|handle| Self { handle, canonical: PyOnceLock::new() }), describe::reading(&rest).to_string())

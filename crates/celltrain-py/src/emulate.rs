@@ -1,4 +1,4 @@
-//! Emulation in real time, on Linux.
+//! Emulation of a scenario's network in real time, on Linux.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,10 +22,12 @@ use crate::cancel::{self, Cancel};
 use crate::case::Case;
 use crate::{Failure, interpreter};
 
-/// Priority of the emulation, from 1 to 99. The kernel's own threads have 50 or more.
+/// Real-time priority of the emulation's thread, on a scale from 1 to 99. The kernel's own threads have a priority of
+/// 50 or more.
 const PRIORITY: i32 = 49;
 
-/// Returns the hosts of a scenario's emulation: name, address, and the shell commands that set up the device.
+/// Returns the hosts of a scenario's emulation, each with its name, its address, and the shell commands that set up its
+/// network device.
 #[pyfunction]
 #[pyo3(signature = (scenario, cancel=None))]
 pub(crate) fn emulated_hosts(
@@ -43,8 +45,9 @@ pub(crate) fn emulated_hosts(
     })
 }
 
-/// Emulates a scenario with these devices, one descriptor for each host. Calls `should_continue` regularly, and ends
-/// the emulation when it returns false. Returns the answer of the run, and a report on the emulation.
+/// Emulates a scenario with these network devices, one file descriptor for each host. Calls `should_continue`
+/// regularly, and ends the emulation when this function returns false. Returns the answer of the run, and a report on
+/// the emulation.
 #[pyfunction]
 #[pyo3(signature = (scenario, seed, devices, should_continue, cancel=None))]
 pub(crate) fn emulate(
@@ -129,8 +132,8 @@ fn emulated(
     Ok((answer, report(network, &plan, &lateness, real_time).to_string()))
 }
 
-/// Gives this thread a fixed priority above all ordinary threads (`SCHED_FIFO`). Programs that it starts do not inherit
-/// the priority.
+/// Gives this thread a fixed priority above all ordinary threads (`SCHED_FIFO`). Programs started by this thread do not
+/// inherit the priority.
 fn run_in_real_time(py: Python<'_>) -> PyResult<()> {
     let os = py.import("os")?;
     let policy: i32 = os.getattr("SCHED_FIFO")?.bitor(os.getattr("SCHED_RESET_ON_FORK")?)?.extract()?;

@@ -11,7 +11,7 @@ use pyo3::types::{PyBytes, PyList, PyTuple};
 
 use crate::{Failure, interpreter};
 
-/// Event options from Python: kinds; ports, VCs and flows (None for all); a window such as `1.2s:1.3s`.
+/// Event options from Python: kinds of events; ports, VCs and flows (None for all); a time window such as `1.2s:1.3s`.
 #[derive(FromPyObject)]
 pub(crate) struct Asked(Vec<String>, Option<Vec<String>>, Option<Vec<String>>, Option<Vec<String>>, Option<String>);
 
@@ -23,8 +23,8 @@ impl Asked {
     }
 }
 
-/// A Python function that receives blocks, either as a kind's name with columns or as bytes. The run ends if the
-/// function raises an exception.
+/// A Python function that receives blocks: blocks of events as the name of their kind with columns, and blocks of a
+/// capture as bytes. The run ends if the function raises an exception.
 pub(crate) struct Sink<'a> {
     call: &'a Py<PyAny>,
     raised: Mutex<Option<PyErr>>,
@@ -35,12 +35,12 @@ impl<'a> Sink<'a> {
         Self { call, raised: Mutex::new(None) }
     }
 
-    /// Delivers a block of events. Returns whether the run continues; if not, sets `stopped`.
+    /// Delivers a block of events. Returns whether the run continues. If the run must end, sets `stopped`.
     pub(crate) fn take(&self, block: Block, stopped: &AtomicBool) -> bool {
         self.handed(stopped, |py| self.call.call1(py, (name_of(block.kind), columns(py, block)?)))
     }
 
-    /// Delivers bytes of a capture, like [`Self::take`].
+    /// Delivers a block of bytes of a capture, and sets `stopped` like [`Self::take`].
     pub(crate) fn take_bytes(&self, bytes: &[u8], stopped: &AtomicBool) -> bool {
         self.handed(stopped, |py| self.call.call1(py, (PyBytes::new(py, bytes),)))
     }
@@ -56,13 +56,14 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// Returns the exception that the function raised, if any.
+    /// Returns the exception that the Python function raised; `None` if it raised no exception.
     pub(crate) fn raised(self) -> Option<PyErr> {
         self.raised.into_inner().expect("no thread panics while it holds the lock")
     }
 }
 
-/// Converts each column to an array, paired with its list of words or with None.
+/// Converts each column of a block to an array, paired with the column's list of words, or with None for a column
+/// without words.
 fn columns(py: Python<'_>, block: Block) -> PyResult<Bound<'_, PyList>> {
     let list = PyList::empty(py);
     for values in block.columns {

@@ -1,14 +1,14 @@
-//! Measure expressions for Python: their syntax, their values, and the names that they select.
+//! Functions about measure expressions for Python: their syntax, their values, and the names that they select.
 
 use celltrain_run::expressions::{self as run, Expression, Missing, Source};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde_json::Value;
 
-/// Parses a measure. Returns whether it has a path, needs a trace, and is a lower bound if what it reads is one.
+/// Parses a measure. Returns whether the measure has a path, whether it needs a trace of congestion windows, and
+/// whether it is a lower bound if the values that it reads are lower bounds.
 ///
-/// # Errors
-/// Returns the problem, followed by the line of the text with carets under the position.
+/// # Errors Returns the problem, followed by the line of the measure with carets under the position of the problem.
 #[pyfunction]
 pub(crate) fn parse_measure(text: &str) -> PyResult<(bool, bool, bool)> {
     let expression = Expression::new(text);
@@ -18,7 +18,8 @@ pub(crate) fn parse_measure(text: &str) -> PyResult<(bool, bool, bool)> {
     }
 }
 
-/// Evaluates a measure of an answer, which is given as JSON. Returns its value, or None, the kind of gap and a message.
+/// Evaluates a measure of an answer, which is given as JSON. Returns the measure's value. If the measure has no value,
+/// returns None, the kind of gap and a message.
 #[pyfunction]
 pub(crate) fn evaluate(text: &str, answer: &str) -> PyResult<(Option<f64>, &'static str, String)> {
     let answer: Value = serde_json::from_str(answer).map_err(|error| PyValueError::new_err(error.to_string()))?;
@@ -30,7 +31,8 @@ pub(crate) fn evaluate(text: &str, answer: &str) -> PyResult<(Option<f64>, &'sta
     })
 }
 
-/// Returns the known names that match a name, a range such as `tcp1-3`, all (`*`), or a pattern.
+/// Returns the known names that `text` selects. It is a name, a range such as `tcp1-3`, `*` for all names, or a
+/// pattern.
 #[pyfunction]
 pub(crate) fn named(text: &str, known: Vec<String>) -> PyResult<Vec<String>> {
     let known: Vec<&str> = known.iter().map(String::as_str).collect();

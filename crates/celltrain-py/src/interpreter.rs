@@ -1,9 +1,10 @@
 //! Attaches threads to the Python interpreter so that the process can exit safely during a run.
 //!
-//! A daemon thread may be in a run when the interpreter finalizes. Before Python 3.14, `CPython` ends such a thread the
-//! next time it waits for the interpreter, by unwinding its stack. The stack contains Rust frames here, so the process
-//! would abort. Therefore all our threads use [`attach`] and [`detach`]. After [`on_exit`] has run, both park the
-//! thread for good instead of waiting for the interpreter. `docs/stopping.md` lists what this cannot guarantee.
+//! A daemon thread may be in a run when the interpreter finalizes. Before Python 3.14, `CPython` ends a daemon thread
+//! the next time the thread waits for the interpreter, by unwinding the thread's stack. During a run, the stack
+//! contains Rust frames, so the process would abort. Therefore all threads of celltrain use [`attach`] and [`detach`].
+//! After [`on_exit`] has run, these functions block the thread until the process ends, instead of waiting for the
+//! interpreter. `docs/stopping.md` lists what this cannot guarantee.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -19,15 +20,15 @@ use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-/// Threads that are attached to the interpreter, or about to attach, with Rust frames on their stack.
+/// Gate for threads that are attached to the interpreter, or about to attach, with Rust frames on their stack.
 static CALLS: Gate = Gate::new();
-/// Python threads whose work must not be interrupted: [`AwaitedAtExit`].
+/// Gate for Python threads whose work must finish before the process exits: [`AwaitedAtExit`].
 static WORK: Gate = Gate::new();
-/// The thread that finalizes the interpreter. It is never parked.
+/// The thread that finalizes the interpreter. This thread is never parked.
 static FINALIZER: OnceLock<ThreadId> = OnceLock::new();
 
 thread_local! {
-    /// Number of calls through which this thread is inside [`CALLS`]: more than one if a callback calls the core again.
+    /// Number of entries of this thread into [`CALLS`]. The number exceeds one if a callback calls the core again.
     static OWN: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -40,8 +41,8 @@ pub(crate) fn attach<R>(f: impl FnOnce(Python<'_>) -> R) -> R {
     Python::attach(f)
 }
 
-/// Runs the work of a thread that calls Python now and then. Between these calls the thread keeps its Python thread
-/// state, because creating a state takes longer than most callbacks.
+/// Runs the work of a thread that calls Python from time to time. The thread keeps its Python thread state between
+/// these calls, because creating a thread state takes longer than most callbacks.
 pub(crate) fn around(work: &mut (dyn FnMut() + Send)) {
     let call = Call::new();
     Python::attach(move |py| {
@@ -59,7 +60,7 @@ pub(crate) fn around(work: &mut (dyn FnMut() + Send)) {
     });
 }
 
-/// Raises `KeyboardInterrupt` in the Python code that a thread runs, if it is in [`around`].
+/// Raises `KeyboardInterrupt` in the Python code that a thread runs, if the thread is in [`around`].
 pub(crate) fn interrupt(thread: ThreadId) {
     set_exception_of(thread, true);
 }
@@ -74,8 +75,8 @@ pub(crate) fn attach_uninterrupted<R>(f: impl FnOnce(Python<'_>) -> R) -> R {
     let thread = thread::current().id();
     attach(|py| {
         let number = threads().remove(&thread);
-        // An earlier interrupt would be raised in `f`, so it is withdrawn. The caller repeats the interrupt until the
-        // thread has stopped.
+        // Withdraw an earlier interrupt, which would otherwise be raised in `f`. The sender of interrupts repeats them
+        // until the thread has stopped.
         if let Some(number) = number {
             set_exception(py, number, false);
         }
@@ -89,14 +90,14 @@ pub(crate) fn attach_uninterrupted<R>(f: impl FnOnce(Python<'_>) -> R) -> R {
 
 fn set_exception_of(thread: ThreadId, is_raised: bool) {
     attach(|py| {
-        // Hold the lock until the exception is set, so that the thread cannot end earlier.
+        // Hold the lock until the exception is set, so that the thread cannot end before.
         if let Some(&number) = threads().get(&thread) {
             set_exception(py, number, is_raised);
         }
     });
 }
 
-/// Sets or withdraws the exception of a thread, which is given by its Python number.
+/// Sets or withdraws the `KeyboardInterrupt` of a thread, which is given by its number in Python.
 fn set_exception(py: Python<'_>, number: c_long, is_raised: bool) {
     let class = py.get_type::<PyKeyboardInterrupt>();
     let exception = if is_raised { class.as_ptr() } else { ptr::null_mut() };
@@ -113,35 +114,36 @@ fn threads() -> MutexGuard<'static, HashMap<ThreadId, c_long>> {
     THREADS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs `work` without the interpreter, and attaches again afterwards. Parks the thread if the process exits meanwhile.
+/// Detaches this thread from the interpreter, runs `work`, and attaches the thread again. Parks the thread if the
+/// process exits while `work` runs.
 pub(crate) fn detach<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> T {
     let mut call = None;
     let slot = &mut call;
     py.detach(move || {
-        // The thread attaches again even if `work` panics.
+        // Attach the thread again even if `work` panics.
         let _before_attaching = OnDrop(move || *slot = Some(Call::new()));
         work()
     })
 }
 
-/// Returns whether the process is exiting. This is true only in the finalizing thread, because all other threads are
-/// parked. A run started by the finalizing thread could not call Python from its worker threads.
+/// Returns whether the process is exiting. Only the finalizing thread can get the answer true, because all other
+/// threads are parked. Worker threads of a run that the finalizing thread starts could not call Python.
 pub(crate) fn is_exiting() -> bool {
     CALLS.closed.load(Ordering::SeqCst)
 }
 
-/// Registers [`on_exit`] with `atexit`.
+/// Registers [`on_exit`] with Python's module `atexit`.
 pub(crate) fn watch_exit(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let handler = wrap_pyfunction!(on_exit, module)?;
     let register = module.py().import("atexit")?.getattr("register")?;
     register.call1((handler, process::id())).map(drop)
 }
 
-/// From now on, parks threads instead of attaching them. Waits first for active callbacks, and then for the work of
-/// Python threads, on which a callback may depend.
+/// Makes [`attach`] and [`detach`] park threads from now on. Waits first for active callbacks, and then for the work of
+/// Python threads that must finish before the process exits.
 #[pyfunction]
 fn on_exit(py: Python<'_>, process: u32) {
-    // After a fork, the counted threads do not exist in the child process.
+    // Do nothing in a child process after a fork, because the counted threads do not exist in the child process.
     if process != process::id() {
         return;
     }
@@ -152,7 +154,8 @@ fn on_exit(py: Python<'_>, process: u32) {
     });
 }
 
-/// Counts the threads that are inside. After it is closed, parks threads that try to enter.
+/// Counts entries of threads into a part of the program. After the gate is closed, threads that try to enter are turned
+/// away.
 struct Gate {
     closed: AtomicBool,
     inside: AtomicUsize,
@@ -163,7 +166,7 @@ impl Gate {
         Self { closed: AtomicBool::new(false), inside: AtomicUsize::new(0) }
     }
 
-    /// Enters the interpreter if the gate is open. Returns whether the gate was open.
+    /// Enters the gate if it is open. Returns whether the gate was open.
     fn enter(&self) -> bool {
         self.inside.fetch_add(1, Ordering::SeqCst);
         let is_open = !self.closed.load(Ordering::SeqCst) || FINALIZER.get() == Some(&thread::current().id());
@@ -191,7 +194,7 @@ impl Gate {
 struct Call;
 
 impl Call {
-    /// Enters the gate. If it is closed, removes this thread's earlier entries and parks it.
+    /// Enters [`CALLS`]. If this gate is closed, removes the thread's earlier entries and parks the thread.
     fn new() -> Self {
         if !CALLS.enter() {
             (0..OWN.take()).for_each(|_| CALLS.leave());
@@ -209,8 +212,8 @@ impl Drop for Call {
     }
 }
 
-/// Context manager for work on a Python daemon thread that must finish before the process exits: libraries that call
-/// Python from C++ abort if interrupted.
+/// Context manager for work on a Python daemon thread that must finish before the process exits. A library that calls
+/// Python from C++ aborts the process if it is interrupted.
 #[pyclass(frozen, module = "celltrain._core")]
 pub(crate) struct AwaitedAtExit;
 

@@ -40,12 +40,12 @@ use serde_json::json;
 use cancel::Cancel;
 use case::Case;
 
-/// Allocator for runs: `docs/design/memory.md` explains why the system's allocator is not used.
+/// Memory allocator of the module. `docs/design/memory.md` explains why the system's allocator is not used.
 #[cfg(all(feature = "mimalloc", not(any(windows, target_family = "wasm"))))]
 #[global_allocator]
 static ALLOCATOR: BySize<mimalloc::MiMalloc> = BySize(mimalloc::MiMalloc);
 
-/// The private module.
+/// The private Python module `celltrain._core`.
 #[pymodule]
 #[pyo3(name = "_core")]
 mod module {
@@ -109,19 +109,19 @@ fn schema() -> String {
     celltrain_scenario::scenario::schema().to_string()
 }
 
-/// Checks a policy (the valid JSON of a port's `policy`) against the rules for all policies.
+/// Checks a buffer policy, given as the valid JSON of a port's `policy`, against the rules for all buffer policies.
 #[pyfunction]
 fn conformance(py: Python<'_>, policy: &str, seed: u64) -> PyResult<String> {
     interpreter::detach(py, || describe::conformance(policy, seed)).map_err(|error| Failure(error).into())
 }
 
-/// Checks a memory policy (the valid JSON of a pool's `policy`) against the rules for all memory policies.
+/// Checks a memory policy, given as the valid JSON of a pool's `policy`, against the rules for all memory policies.
 #[pyfunction]
 fn memory_conformance(py: Python<'_>, policy: &str, seed: u64) -> PyResult<String> {
     interpreter::detach(py, || describe::memory_conformance(policy, seed)).map_err(|error| Failure(error).into())
 }
 
-/// Returns every measure of answers and series by table, each with its name, kind, unit and meaning.
+/// Returns every measure of answers and series by table, each measure with its name, kind, unit and meaning.
 #[pyfunction]
 fn measures() -> String {
     tables::described_all().to_string()
@@ -133,7 +133,7 @@ fn stacks() -> Vec<(&'static str, &'static str)> {
     VERSIONS.to_vec()
 }
 
-/// Reads a scenario in TOML. Returns its case (None if the scenario is refused) and a report.
+/// Reads a scenario in TOML. Returns its case (None if the scenario is refused) and a report of faults and warnings.
 #[pyfunction]
 #[pyo3(signature = (text, source, cancel=None))]
 fn parse(py: Python<'_>, text: &str, source: &str, cancel: Option<Py<Cancel>>) -> PyResult<(Option<Case>, String)> {
@@ -162,19 +162,19 @@ fn read(
     cancel::watched(py, cancel.as_ref(), |token| Ok(Case::of_reading(read(token)?)))
 }
 
-/// Converts TOML text to JSON, with the line of every key.
+/// Converts a TOML text to JSON, with the line of every key.
 #[pyfunction]
 fn toml(text: &str, source: &str) -> String {
     describe::document(Document::from_toml(text), source).to_string()
 }
 
-/// Returns the error in a threshold given as JSON; `None` if it is valid.
+/// Returns the error in a threshold given as JSON; `None` if the threshold is valid.
 #[pyfunction]
 fn threshold(json: &str) -> Option<String> {
     read_threshold(json).err()
 }
 
-/// Parsing happens in two steps, so that errors do not include a position in the JSON.
+/// Parses a threshold. Parsing happens in two steps, so that an error does not contain a position in the JSON.
 fn read_threshold(json: &str) -> Result<Threshold, String> {
     let value = serde_json::from_str(json).map_err(|_| format!("is not {EXPECTED}"))?;
     serde_json::from_value(value).map_err(|error| error.to_string())
@@ -186,7 +186,7 @@ fn data(path: &str) -> Option<&'static str> {
     shipped::text(path)
 }
 
-/// Returns the paths of the shipped files with this prefix.
+/// Returns the paths of the shipped files that begin with `prefix`.
 #[pyfunction]
 fn data_names(prefix: &str) -> Vec<String> {
     shipped::names(prefix)
@@ -198,7 +198,7 @@ fn memory_limit() -> Option<u64> {
     machine().memory
 }
 
-/// Returns the whole scenarios of the benchmarks.
+/// Returns the complete scenarios of the benchmarks.
 #[pyfunction]
 fn bench_cases() -> String {
     let row = |case: &celltrain_bench::Case| {
@@ -215,7 +215,7 @@ fn bench_cases() -> String {
     json!(whole.map(row).collect::<Vec<_>>()).to_string()
 }
 
-/// Runs a benchmark scenario `times` times. Returns the cost of the fastest run.
+/// Runs a benchmark scenario `times` times. Returns the measurements of the fastest run.
 #[pyfunction]
 fn measure(py: Python<'_>, scenario: &str, engine: &str, times: u32) -> PyResult<String> {
     let engine = engine_named(engine)?;
@@ -233,8 +233,8 @@ fn engine_named(name: &str) -> PyResult<Engine> {
         .ok_or_else(|| PyValueError::new_err(format!("{name:?} is not an engine; it must be one of {names}")))
 }
 
-/// The reason why a run has no result, to be raised as a `ScenarioError`. For a refused scenario, its text is the JSON
-/// report of [`parse_json`].
+/// The reason why a run has no result, to be raised as a `ScenarioError`. For a refused scenario, the text of the error
+/// is the JSON report of [`parse_json`].
 struct Failure(Unfinished);
 
 impl From<Failure> for PyErr {

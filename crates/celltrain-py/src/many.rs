@@ -1,4 +1,4 @@
-//! Many runs on several threads. Each result is delivered to Python when its run ends.
+//! Executes many runs on several threads. The result of each run is delivered to Python when the run ends.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::cancel::{self, Cancel};
 use crate::case::Case;
 use crate::{Failure, arrays, engine_named, interpreter, policy};
 
-/// Runs many scenarios on several threads, and delivers each result when its run ends.
+/// Runs many scenarios on several threads, and delivers the result of each run when the run ends.
 #[expect(clippy::too_many_arguments, reason = "Python passes each option as an argument of its own")]
 #[pyfunction]
 #[pyo3(signature = (
@@ -40,7 +40,7 @@ pub(crate) fn run_many(
     let handles: Vec<&Handle> = scenarios.iter().map(|scenario| &scenario.get().handle).collect();
     let cancel = cancel.as_ref();
     if on_error.is_none() {
-        // Without an error callback, reject invalid scenarios before the first run.
+        // Without an error callback, report an invalid scenario before the first run begins.
         let check = || interpreter::attach(|py| cancel::check(py, cancel));
         interpreter::detach(py, || runner::read_all(&handles, threads, check))?.map_err(Failure)?;
     }
@@ -75,7 +75,7 @@ pub(crate) fn run_many(
     cancel::noted(py, || runner::many(&handles, (&runs, threads), how, on))
 }
 
-/// Passes a result to `on_result`, or an error to `on_error`. Without `on_error`, an error ends all runs.
+/// Passes a result to `on_result`, or an error to `on_error`. Without `on_error`, an error in one run ends all runs.
 fn hand_over(
     py: Python<'_>,
     index: usize,
@@ -84,7 +84,7 @@ fn hand_over(
     on_error: Option<&Py<PyAny>>,
 ) -> PyResult<()> {
     if done.is_err() {
-        // A run that exceeds its time limit is interrupted, too.
+        // Forget a call of a user's class that the time limit of the run interrupted.
         drop(policy::take_interrupted());
     }
     match (done, on_error) {

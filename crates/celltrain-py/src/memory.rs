@@ -1,6 +1,7 @@
-//! Memory policies written as Python classes: calls from the core are forwarded to the interpreter.
+//! Memory policies written as Python classes. Calls of a memory policy are forwarded from the core to the Python
+//! interpreter.
 //!
-//! `celltrain.model.python_classes` finds the class and creates its objects.
+//! The Python module `celltrain.model.python_classes` finds the class of a policy and creates its objects.
 
 use celltrain_core::error::Fault;
 use celltrain_core::memory::python::{Config, Interpreter, Methods, Object, can_lose};
@@ -13,7 +14,7 @@ use pyo3::types::PyList;
 use crate::interpreter;
 use crate::policy::{MODULE, failed, faults, seconds, settings};
 
-/// The interpreter that loaded this module.
+/// Access to memory policy classes in the Python interpreter that loaded this module.
 pub(crate) struct Classes;
 
 impl Interpreter for Classes {
@@ -24,7 +25,7 @@ impl Interpreter for Classes {
     fn methods(&self, config: &Config) -> Methods {
         let found: PyResult<(bool, bool, Option<String>)> =
             interpreter::attach(|py| py.import(MODULE)?.call_method1("methods", (&config.class,))?.extract());
-        // An unknown class is reported as a fault.
+        // The check of the scenario reports an unknown class as a fault.
         let Ok((on_arrival, on_departure, push_out)) = found else { return Methods::default() };
         let push_out = push_out.and_then(|end| serde_json::from_value(end.into()).ok());
         Methods { on_arrival, on_departure, push_out }
@@ -57,7 +58,7 @@ impl Interpreter for Classes {
     }
 }
 
-/// Placeholder for an object that could not be created. The run ends at its next check for cancellation.
+/// Placeholder for a policy object that could not be created. The run ends at its next check for cancellation.
 struct Nothing;
 
 impl Object for Nothing {
@@ -74,7 +75,7 @@ impl Object for Nothing {
     }
 }
 
-/// An object of a policy class, serving one pool.
+/// An object of a memory policy class, which serves one pool.
 struct Class {
     name: String,
     /// The pool that the object serves, for error messages.
@@ -87,8 +88,9 @@ struct Class {
 }
 
 impl Class {
-    /// Calls a method. `read` converts its answer, or returns what is wrong with it. An error is stored for the caller of
-    /// the run; after it, the object is not called again and `otherwise` is returned.
+    /// Calls a method of the policy object. `read` converts the method's answer, or returns the error in the answer. An
+    /// error is stored for the caller of the run. After an error, the object is not called again, and `otherwise` is
+    /// returned instead.
     fn call<T>(
         &mut self,
         method: &str,
@@ -169,7 +171,7 @@ pub(crate) struct MemoryView {
     /// B: cells of the shared part.
     #[pyo3(get, name = "B")]
     cells: u32,
-    /// Q: occupied cells of the shared part, without the arriving one.
+    /// Q: occupied cells of the shared part, without the arriving cell.
     #[pyo3(get, name = "Q")]
     used: u32,
     /// `q_i`: cells of the shared part in the queue.
@@ -181,7 +183,7 @@ pub(crate) struct MemoryView {
     /// N: number of queues in the pool.
     #[pyo3(get, name = "N")]
     number: usize,
-    /// 1 plus the number of queues longer than the queue.
+    /// Rank of the queue by length: 1 plus the number of longer queues.
     #[pyo3(get)]
     rank: u32,
     /// The priority of the queue.
@@ -209,7 +211,7 @@ impl MemoryView {
         self.cells - self.used
     }
 
-    /// Number of cells of each queue in the shared part, indexed by its number.
+    /// Number of cells of each queue in the shared part, indexed by the number of the queue.
     #[getter]
     fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         PyList::new(py, &self.queues)

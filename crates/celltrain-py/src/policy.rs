@@ -1,6 +1,6 @@
-//! Policies written as Python classes: calls from the core are forwarded to the interpreter.
+//! Buffer policies written as Python classes. Calls of a policy are forwarded from the core to the Python interpreter.
 //!
-//! `celltrain.model.python_classes` finds the class and creates its objects.
+//! The Python module `celltrain.model.python_classes` finds the class of a policy and creates its objects.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -20,10 +20,10 @@ use serde_json::json;
 
 use crate::interpreter;
 
-/// The Python module that loads the classes.
+/// The Python module that loads users' classes.
 pub(crate) const MODULE: &str = "celltrain.model.python_classes";
 
-/// The interpreter that loaded this module.
+/// Access to buffer policy classes in the Python interpreter that loaded this module.
 pub(crate) struct Classes;
 
 impl Interpreter for Classes {
@@ -34,7 +34,7 @@ impl Interpreter for Classes {
     fn when_full(&self, config: &Config) -> Option<WhenFull> {
         let said: PyResult<Option<String>> =
             interpreter::attach(|py| py.import(MODULE)?.call_method1("when_full", (&config.class,))?.extract());
-        // Unknown values are reported as faults of the class.
+        // The check of the scenario reports an unknown value as a fault of the class.
         said.ok().flatten().and_then(|said| serde_json::from_value(said.into()).ok())
     }
 
@@ -68,7 +68,7 @@ impl Interpreter for Classes {
     }
 }
 
-/// Returns the faults of a class and its settings. `kind` is "port", "memory" or "stack".
+/// Returns the faults of a user's class and its settings. `kind` is "port", "memory" or "stack".
 pub(crate) fn faults(py: Python<'_>, kind: &str, class: &str, own: &BTreeMap<String, Setting>) -> Vec<Fault> {
     let found = settings(py, own).and_then(|settings| {
         let faults = py.import(MODULE)?.call_method1("faults", (kind, class, settings))?;
@@ -80,7 +80,7 @@ pub(crate) fn faults(py: Python<'_>, kind: &str, class: &str, own: &BTreeMap<Str
     }
 }
 
-/// Converts the settings of a class.
+/// Converts the settings of a user's class to a Python dictionary.
 pub(crate) fn settings<'py>(py: Python<'py>, own: &BTreeMap<String, Setting>) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     for (name, setting) in own {
@@ -94,15 +94,17 @@ pub(crate) fn settings<'py>(py: Python<'py>, own: &BTreeMap<String, Setting>) ->
     Ok(dict)
 }
 
-/// The call of a class that was ended by an interrupt, with its traceback.
+/// The latest call of a user's class that an interrupt ended, with the call's traceback.
 static INTERRUPTED: Mutex<Option<String>> = Mutex::new(None);
 
-/// Returns the call of a class that was ended by an interrupt since the previous query, with its traceback.
+/// Returns the call of a user's class that an interrupt ended since this function was last called, with the call's
+/// traceback.
 pub(crate) fn take_interrupted() -> Option<String> {
     INTERRUPTED.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
-/// Records an exception raised by a class. The traceback follows a line that names the call.
+/// Records an exception raised by a user's class. In the recorded text, a line with the name of the call precedes the
+/// traceback.
 pub(crate) fn failed(py: Python<'_>, call: &str, error: &PyErr) {
     let traceback: Vec<String> = interpreter::attach_uninterrupted(|py| {
         py.import(MODULE)
@@ -124,12 +126,12 @@ pub(crate) fn failed(py: Python<'_>, call: &str, error: &PyErr) {
 
 /// Returns a time in seconds as text.
 pub(crate) fn seconds(at: Time, units_per_second: f64) -> String {
-    // Nine decimals correspond to nanoseconds.
+    // Nine decimals show nanoseconds.
     let seconds = format!("{:.9}", at.0 as f64 / units_per_second);
     seconds.trim_end_matches('0').trim_end_matches('.').to_string()
 }
 
-/// Placeholder for an object that could not be created. The run ends at its next check for cancellation.
+/// Placeholder for a policy object that could not be created. The run ends at its next check for cancellation.
 struct Nothing;
 
 impl Object for Nothing {
@@ -138,13 +140,14 @@ impl Object for Nothing {
     }
 }
 
-/// An object of a policy class that serves one port.
+/// An object of a buffer policy class, which serves one port.
 struct Class {
     name: String,
-    /// The port that the object serves, and the names of the VCs by label, for error messages.
+    /// Name of the port that the object serves, for error messages.
     port: String,
+    /// Names of the VCs at the port by label, for error messages.
     vcs: Vec<String>,
-    /// The object's bound method.
+    /// The bound method `admit` of the object.
     admit: Py<PyAny>,
     view: Py<View>,
     units_per_second: f64,
@@ -182,7 +185,7 @@ impl Class {
     }
 }
 
-/// The buffer as seen by a Python policy during a decision. The values are updated for the next frame.
+/// The buffer of a port as a Python policy sees it during a decision. The values are updated for each frame.
 #[pyclass(module = "celltrain._core")]
 pub(crate) struct View {
     /// X: number of waiting cells, without the arriving cell and the cell in service.
@@ -215,7 +218,7 @@ pub(crate) struct View {
 
 #[pymethods]
 impl View {
-    /// Number of waiting cells of each VC, indexed by its number at the port.
+    /// Number of waiting cells of each VC, indexed by the VC's number at the port.
     #[getter]
     fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         PyList::new(py, &self.per_vc)

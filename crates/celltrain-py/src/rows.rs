@@ -1,4 +1,4 @@
-//! Runs of cases as rows of numbers. Python receives blocks of rows while other runs continue.
+//! Runs cases and returns a row of numbers for each run. Python receives blocks of rows while other runs continue.
 
 use std::time::{Duration, Instant};
 
@@ -19,18 +19,19 @@ use crate::cancel::{self, Cancel};
 use crate::case::Case;
 use crate::{arrays, interpreter, policy};
 
-/// Time after which a block is delivered, and its largest number of runs.
+/// Time after which a block of rows is delivered, even if it is not full.
 const WAIT: Duration = Duration::from_millis(50);
+/// Maximum number of runs in a block of rows.
 const MOST: usize = 1024;
 
-/// Names, step and ports of the series that every run records.
+/// Names, sampling step and ports of the series that every run records.
 type Recording = (Vec<String>, String, Option<Vec<String>>);
 
-/// Runs cases, and calls `take` with blocks of finished runs, in any order.
+/// Runs cases, and calls `take` with blocks of finished runs, in the order in which they finish.
 ///
-/// Each run is the index of its case, its seed, and the index of its measures. If the call is cancelled, finished runs
-/// are delivered before the exception is raised. With `certificates`, results are copied from runs that are known to be
-/// equal.
+/// A run is given as the index of its case, its seed, and the index of its list of measures. If the call is cancelled,
+/// finished runs are delivered before the exception is raised. With `certificates`, results are copied between runs
+/// whose results are known to be equal.
 #[expect(clippy::too_many_arguments, reason = "Python passes each option as an argument of its own")]
 #[pyfunction]
 #[pyo3(signature = (cases, runs, measures, threads, take, limit_s=None, recording=None, cancel=None, certificates=false))]
@@ -94,24 +95,25 @@ pub(crate) fn run_cases(
 
 /// Finished runs that Python has not received yet.
 struct Block {
-    /// Number of measures of the run with the most.
+    /// Maximum number of measures of a run.
     width: usize,
     is_recorded: bool,
     since: Instant,
     runs: Vec<usize>,
-    /// Rows of values; not a number for a measure without a value.
+    /// Rows of values of measures. A measure without a value is NaN.
     values: Vec<f64>,
-    /// Row, measure, kind and text of each note.
+    /// Index of the row, index of the measure, kind and text of each note.
     notes: Vec<(usize, usize, &'static str, String)>,
     fingerprints: Vec<Option<String>>,
     seconds: Vec<f64>,
     cell_hops: Vec<u64>,
-    /// Row, and index of the run from which its result was copied.
+    /// For each row with a copied result, the row's index, and the index of the run from which the result was copied.
     from: Vec<(usize, usize)>,
-    /// Row, and the reason why its result cannot be copied to other rows.
+    /// For each row whose result cannot be copied to other rows, the row's index and the reason.
     uncertified: Vec<(usize, &'static str)>,
     errors: Vec<(usize, String)>,
-    /// Rules of links that never met what they should have lost or delayed, by row: number and warning.
+    /// For each row, the numbers of the rules of links that lost or delayed fewer packets or cells than specified, each
+    /// with a warning.
     unmet: Vec<(usize, Vec<(usize, String)>)>,
     series: Vec<(usize, Recorded)>,
 }
@@ -144,7 +146,7 @@ impl Block {
     fn add(&mut self, index: usize, done: Result<Finished, Unfinished>) {
         let row = self.runs.len();
         if done.is_err() {
-            // A run that exceeds its time limit is interrupted, too.
+            // Forget a call of a user's class that the time limit of the run interrupted.
             drop(policy::take_interrupted());
         }
         match done {
@@ -176,7 +178,7 @@ impl Block {
         self.values.resize(self.runs.len() * self.width, f64::NAN);
     }
 
-    /// Passes the finished runs to `take`. They count as delivered even if it raises an exception.
+    /// Passes the finished runs to `take`. The runs count as delivered even if `take` raises an exception.
     fn deliver(&mut self, py: Python<'_>, take: &Py<PyAny>) -> PyResult<()> {
         let block = std::mem::replace(self, Self::new(self.width, self.is_recorded));
         if block.runs.is_empty() {

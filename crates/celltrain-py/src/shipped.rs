@@ -9,7 +9,7 @@ static MODELS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../docs/models");
 static PLANS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../plans");
 static SCENARIOS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../scenarios");
 
-/// Shipped pages from the general docs folder: those about services, and the glossary.
+/// Shipped pages from the folder `docs`: the pages about services and the glossary.
 const PAGES: [(&str, &str); 3] = [
     ("docs/abr.md", include_str!("../../../docs/abr.md")),
     ("docs/gfr.md", include_str!("../../../docs/gfr.md")),

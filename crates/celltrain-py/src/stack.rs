@@ -1,6 +1,7 @@
-//! Transport stacks written as Python classes: calls from the driver are forwarded to the interpreter.
+//! Transport stacks written as Python classes. Calls of a stack are forwarded from the driver to the Python
+//! interpreter.
 //!
-//! `celltrain.model.python_classes` finds the class and creates the class's objects.
+//! The Python module `celltrain.model.python_classes` finds the class of a stack and creates its objects.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -18,7 +19,7 @@ use pyo3::types::{PyByteArray, PyBytes, PyInt, PyMemoryView, PyString};
 use crate::interpreter;
 use crate::policy::{MODULE, failed, settings};
 
-/// Returns the faults of a class and its settings.
+/// Returns the faults of a stack class and its settings.
 pub(crate) fn check(config: &Config) -> Vec<Fault> {
     interpreter::attach(|py| {
         let faults = crate::policy::faults(py, "stack", &config.class, &config.settings);
@@ -26,7 +27,7 @@ pub(crate) fn check(config: &Config) -> Vec<Fault> {
     })
 }
 
-/// Returns the fault of a scenario whose `mss` differs from the class's `mss`.
+/// Returns the fault of a scenario whose `mss` differs from the `mss` of the stack class.
 fn mss_fault(py: Python<'_>, config: &Config) -> Option<Fault> {
     let own = settings(py, &config.settings)
         .and_then(|settings| py.import(MODULE)?.call_method1("mss_of", (&config.class, settings))?.extract());
@@ -37,7 +38,7 @@ fn mss_fault(py: Python<'_>, config: &Config) -> Option<Fault> {
     (class != bytes.to_string()).then(|| Fault::new("mss", format!("\"{bytes}B\""), problem))
 }
 
-/// Creates the object of a class for an end of a flow.
+/// Creates an object of a stack class for one end of a flow.
 pub(crate) fn make(config: &Config, end: FlowEnd<'_>) -> Box<dyn Stack> {
     let FlowEnd { flow, endpoint, file_bytes } = end;
     let side = match endpoint.side {
@@ -66,19 +67,19 @@ pub(crate) fn make(config: &Config, end: FlowEnd<'_>) -> Box<dyn Stack> {
     })
 }
 
-/// An object of a stack class, at an end of a flow.
+/// An object of a stack class at one end of a flow.
 struct Class {
     name: String,
-    /// The end, for error messages.
+    /// Description of the end of the flow, for error messages.
     end: String,
-    /// The object is removed after an error. The run then ends at its next check.
+    /// The Python object; `None` after an error. The run then ends at its next check for cancellation.
     object: Option<Py<PyAny>>,
     timeout: Option<Duration>,
     report: Report,
 }
 
 impl Class {
-    /// Calls the object. Records an error with the name of the call.
+    /// Calls the Python object. Records an error together with the name of the call.
     fn call<T>(
         &mut self,
         now: Duration,
@@ -106,7 +107,7 @@ impl Stack for Class {
             if answer.is_none() {
                 return Ok(());
             }
-            // The packets of a generator would not be sent, because its code would not run.
+            // A generator is refused, because its packets would not be sent: nothing would run its code.
             let found = described(&answer);
             Err(PyTypeError::new_err(format!(
                 "the method returned {found}, but must return None; poll returns packets to send"
@@ -175,7 +176,7 @@ fn timeout(object: &Bound<'_, PyAny>, now: u64) -> PyResult<Option<Duration>> {
     if answer.is_none() {
         return Ok(None);
     }
-    // A time later than the longest simulated time means never.
+    // A time later than the longest possible simulated time means never.
     let time = if answer.is_instance_of::<PyInt>() && answer.gt(i64::MAX)? {
         Ok(Ok(i64::MAX.unsigned_abs()))
     } else {
@@ -205,7 +206,7 @@ fn report(object: &Bound<'_, PyAny>) -> PyResult<Report> {
     Ok(Report { received, completed, ..Report::default() })
 }
 
-/// Returns a value's type and the beginning of its text. For `None` and whole numbers, returns only the value.
+/// Returns a Python value's type and the beginning of its text. For `None` and whole numbers, returns only the value.
 fn described(value: &Bound<'_, PyAny>) -> String {
     const MOST: usize = 30;
     let text = value.repr().map_or_else(|_| "...".to_owned(), |text| text.to_string());
@@ -214,7 +215,7 @@ fn described(value: &Bound<'_, PyAny>) -> String {
     }
     let kind = value.get_type().name().map_or_else(|_| "value".to_owned(), |name| name.to_string());
     match text.char_indices().nth(MOST) {
-        // The text of other values, such as a generator, only repeats their type.
+        // A text that begins with `<`, such as that of a generator, only repeats the value's type.
         _ if text.starts_with('<') => format!("a {kind}"),
         Some((end, _)) => format!("the {kind} {}...", &text[..end]),
         None => format!("the {kind} {text}"),

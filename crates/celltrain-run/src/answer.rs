@@ -26,11 +26,11 @@ pub struct Build {
     pub profile: &'static str,
 }
 
-/// The commit, once the program has set it.
+/// Commit from which the program was built, once the program has set it.
 static COMMIT: OnceLock<&'static str> = OnceLock::new();
 
 impl Build {
-    /// Returns this build.
+    /// Returns the version, commit and build profile of this program.
     pub fn this() -> Self {
         static VERSION: OnceLock<String> = OnceLock::new();
         let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
@@ -42,23 +42,24 @@ impl Build {
         Self { version, commit, profile }
     }
 
-    /// Returns the version without the commit, such as `0.3.0.dev0`. It is part of the keys of runs.
+    /// Returns the version without the commit, such as `0.3.0.dev0`. The key under which the result of a run is stored
+    /// contains this version.
     pub fn release() -> String {
         env!("CARGO_PKG_VERSION").replace("-dev", ".dev")
     }
 
-    /// Sets the commit of the program, before the first call of `this`. Because the commit is set at run time, only the
-    /// program's own crate is compiled again after each commit.
+    /// Sets the commit of the program, before the first call of [`Build::this`]. The commit is set at run time, so that
+    /// a new commit requires only the program's own crate to be compiled again.
     pub fn identify(commit: &'static str) {
         COMMIT.get_or_init(|| commit);
     }
 }
 
-/// Columns requested for an answer, by the name of their list. Row names are always included. Lists that are not
-/// mentioned are omitted. `bottleneck` selects only the row of that port.
+/// Columns requested for an answer, by the name of their list. Row names are always included. Lists without a key are
+/// omitted. The key `bottleneck` selects, from the list of ports, only the row of the bottleneck port.
 pub type Wanted = BTreeMap<String, Vec<String>>;
 
-/// Returns the delays needed for the requested columns.
+/// Returns which delays must be measured for the requested columns.
 pub fn delays(wanted: &Wanted) -> DelayChoice {
     fn reads<T>(wanted: &Wanted, lists: &[&str], measures: &[Measure<T>]) -> bool {
         let is_delay = |name: &str| measures.iter().any(|measure| measure.on_request && measure.name == name);
@@ -69,11 +70,11 @@ pub fn delays(wanted: &Wanted) -> DelayChoice {
 }
 
 /// The answer of a run, to be written as JSON with its keys in alphabetical order. Rows are written one by one, since
-/// all of them at once would take more memory than the run.
+/// all rows together would take more memory than the run.
 pub struct Answer<'a> {
-    /// The run.
+    /// The finished run that the answer describes.
     pub run: &'a EndedRun,
-    /// Requested parts of the answer's lists, or `None` for all.
+    /// Requested parts of the answer's lists; `None` for all parts.
     pub wanted: Option<&'a Wanted>,
     /// Token that cancels the writing of rows.
     pub token: &'a CancellationToken<'a>,
@@ -84,16 +85,16 @@ impl Answer<'_> {
     ///
     /// # Errors
     ///
-    /// Returns an error only if interrupted. No other error is possible, because all keys are strings.
+    /// Returns an error only if writing is interrupted. Serialization itself cannot fail, because all keys are strings.
     pub fn text(&self) -> Result<String, Interrupted> {
         serde_json::to_string(self).map_err(|_| Interrupted)
     }
 
-    /// Returns the answer as a tree.
+    /// Returns the answer as a tree of JSON values.
     ///
     /// # Errors
     ///
-    /// Returns an error only if interrupted.
+    /// Returns an error only if the token cancels the conversion.
     pub fn value(&self) -> Result<Value, Interrupted> {
         serde_json::to_value(self).map_err(|_| Interrupted)
     }
@@ -123,7 +124,8 @@ impl Answer<'_> {
         measures: &'static [Measure<T>],
         items: impl IntoIterator<Item = &'b T>,
     ) -> Rows<'b, T> {
-        // Either the delays of all flows and ports are measured, or none.
+        // A run measures the delays of all flows and ports or no delays at all, so one port shows whether there are
+        // delays.
         let has_delays = self.run.result.ports.iter().any(|port| port.delays.is_some());
         let columns = columns(self.wanted, list);
         Rows { measures, items: items.into_iter().collect(), columns, has_delays, token: self.token }
@@ -160,7 +162,7 @@ impl Serialize for Answer<'_> {
 const LISTS: [&str; 7] = ["flows", "ports", "contracts", "abr", "memories", "queues", "requests"];
 
 /// Returns the outline of an answer for this network: every row by name, with every measure. The outline shows which
-/// measures exist without a run of the scenario.
+/// measures a run of the scenario would have, without running it.
 pub fn outlined(network: &Network) -> Value {
     let mut answer = outline(RUN, "");
     let vcs = |has: fn(&Vc) -> bool| -> Vec<&str> {
@@ -304,7 +306,7 @@ mod tests {
         assert!(Answer { run: &record, wanted: None, token: &CancellationToken::every(1, &no) }.text().is_err());
     }
 
-    /// Collects the paths of an answer. Lists contribute the names of their rows.
+    /// Collects the paths of all values in an answer. In a list, the name of each row is a step of the path.
     fn paths(value: &Value, at: &str, into: &mut Vec<String>) {
         match value {
             Value::Object(members) => members.iter().for_each(|(name, one)| paths(one, &format!("{at}.{name}"), into)),

@@ -34,11 +34,11 @@ fn is_visible(c: char) -> bool {
     if c.is_ascii() {
         return !c.is_ascii_control();
     }
-    // Test the character after a letter, because an accent is visible only as the next character.
+    // Test the character after a letter, because a combining accent is visible only after another character.
     !format!("a{c}").escape_debug().to_string().starts_with("a\\")
 }
 
-/// Returns the number that a text consists of; `None` if it is not a number.
+/// Returns the number that a text consists of; `None` if the text is not a number.
 pub(crate) fn number_in(text: &str) -> Option<f64> {
     let text = text.trim();
     let digit = |place: usize| text.as_bytes().get(place).is_some_and(u8::is_ascii_digit);
@@ -63,7 +63,7 @@ impl Formatter for Numbers {
     }
 }
 
-/// Returns the shortest text of a finite number, with an exponent below 0.0001 and from 10^16 on.
+/// Returns the shortest text of a finite number. Absolute values below 0.0001 or from 10^16 have an exponent.
 fn number(value: f64) -> String {
     let text = format!("{value:e}");
     let (mantissa, exponent) = text.split_once('e').expect("the format has an exponent");

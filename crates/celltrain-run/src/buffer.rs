@@ -1,8 +1,8 @@
 //! Records the buffer of one port cell by cell: waiting cells, arrivals, departures, and cells of damaged frames.
 //!
 //! A [`Buffer`] is a probe that observes events. It observes from the start of the run, so that it knows which cells
-//! are waiting when its window begins. It records the events in the window as a [`History`]: numeric columns from which
-//! the content of the buffer after any step can be derived.
+//! are waiting when its time window begins. It records the events in the window as a [`History`]: numeric columns from
+//! which the content of the port's buffer after any step can be derived.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
@@ -37,33 +37,33 @@ struct Waiting {
     is_rm: bool,
     index: Option<u32>,
     last: bool,
-    /// The waiting cell's row in the history. Rows exist once the window has begun.
+    /// The waiting cell's row in the history. Cells have rows once the time window has begun.
     row: usize,
 }
 
-/// Observer of one port.
+/// Observer that records the events at the buffer of one port.
 pub struct Buffer<'a> {
     link: LinkIndex,
     clock: Clock,
     window: [Time; 2],
     /// Maximum number of steps to record.
     most: usize,
-    /// Set when `most` steps have been recorded, so that the caller can end the run.
+    /// Flag that is set when `most` steps have been recorded, so that the caller can end the run.
     full: &'a Cell<bool>,
-    /// Index of each VC among the names; `None` if the VC does not cross the port.
+    /// Index of each VC among the VC names of the history; `None` if the VC does not cross the port.
     places_of: TiVec<VcIndex, Option<i32>>,
-    /// For each VC, true if its frame numbers contain the number of a branch.
+    /// For each VC, true if its frame numbers contain the number of the branch of a merge.
     merges: TiVec<VcIndex, bool>,
     places: Places,
     waiting: VecDeque<Waiting>,
     has_begun: bool,
     rows: BTreeMap<Frame, i32>,
     /// Damaged frames in flight, with the time and port of the damage. There is no port if the frame was joined to the
-    /// previous one.
+    /// previous frame of its VC.
     damaged: BTreeMap<Frame, (Time, Option<LinkIndex>)>,
     /// For each VC name, the frame whose first cells have entered the buffer, but whose last cell has not.
     unfinished: BTreeMap<i32, Frame>,
-    /// Number of cells that each VC has sent over the link, by index among the names.
+    /// Number of cells that each VC has sent over the link, by index among the VC names of the history.
     sent: Vec<u64>,
     /// Segments in the frames in flight.
     segments: BTreeMap<Frame, (u64, u32)>,
@@ -74,7 +74,8 @@ pub struct Buffer<'a> {
 }
 
 impl<'a> Buffer<'a> {
-    /// Creates an observer of the named port. It records at most `most` steps from `from` until just before `to`.
+    /// Creates an observer of the named port. The observer records at most `most` steps from `from` until just before
+    /// `to`.
     ///
     /// # Errors
     /// Returns an error if the port does not exist.
@@ -164,7 +165,7 @@ impl<'a> Buffer<'a> {
         self.clock.seconds(time)
     }
 
-    /// Returns the row of a frame. Creates the row if there is none yet.
+    /// Returns the row of a frame. Creates the row if the frame has no row yet.
     fn frame_row(&mut self, frame: Frame) -> i32 {
         if let Some(&row) = self.rows.get(&frame) {
             return row;
@@ -273,7 +274,7 @@ impl<'a> Buffer<'a> {
             CellStep::Dropped | CellStep::DroppedAtHead => Step::Dropped,
             CellStep::Departed => Step::Departed,
         };
-        // This is called before the window's first step, so that the history includes the cells that are already
+        // The window must begin before its first step is recorded, so that the history includes the cells already
         // waiting.
         let keeps = self.keeps(now);
         let comes = matches!(kind, Step::Admitted | Step::Lost | Step::Discarded);
@@ -324,7 +325,7 @@ impl<'a> Buffer<'a> {
             return;
         }
         let Some(link) = event.step.link() else {
-            // The frame and all earlier frames have reached the end of their path.
+            // The frame and all earlier frames of its VC have reached the end of their path.
             forget(&mut self.damaged, frame);
             forget(&mut self.segments, frame);
             return;
@@ -361,12 +362,12 @@ impl<'a> Buffer<'a> {
         self.step(now, kind, [NONE, vc, row, judgement, self.refusal(now, frame)]);
     }
 
-    /// Returns the row of the memory's refusal of a cell of this frame at `now`, or -1.
+    /// Returns the row of the memory's refusal of a cell of this frame at `now`, or -1 if there is no such refusal.
     fn refusal(&self, now: Time, frame: Frame) -> i32 {
         self.memory.as_ref().map_or(NONE, |memory| memory.refusal(now, frame))
     }
 
-    /// Returns whether a memory has refused a cell that crosses this port.
+    /// Returns whether a shared memory has refused a cell whose VC crosses this port.
     fn is_refusal_here(&self, event: &MemoryEvent) -> bool {
         matches!(event.step, MemoryStep::Refused { vc, .. } if self.places_of[vc].is_some())
     }

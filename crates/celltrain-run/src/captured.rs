@@ -1,5 +1,5 @@
-//! Captures of runs. The runner calls them through a trait object, so that a program without calls of
-//! [`Captured::new`], such as the lab page, does not contain their code.
+//! Captures of runs. The runner calls captures through a trait object, so that a program that never calls
+//! [`Captured::new`], such as the lab page, does not contain the code of captures.
 
 use celltrain_capture::watch::{Destination, Ended, OwnPacket};
 use celltrain_capture::{CaptureChoice, Watch};
@@ -7,7 +7,7 @@ use celltrain_core::events::{Event, Observer};
 use celltrain_core::network::Network;
 use celltrain_core::units::Time;
 
-/// Traffic to capture, and the sink for the bytes.
+/// Traffic to capture, and the sink for the bytes of the capture.
 pub struct Captured<'a> {
     pub(crate) choice: &'a CaptureChoice,
     pub(crate) sink: &'a mut dyn FnMut(&[u8]) -> bool,
@@ -15,14 +15,15 @@ pub struct Captured<'a> {
 }
 
 impl<'a> Captured<'a> {
-    /// Captures the part of a run that `choice` selects. `sink` receives the bytes, and returns whether to continue.
+    /// Captures the part of a run that `choice` selects. `sink` receives the bytes of the capture, and returns whether
+    /// to continue.
     pub fn new(choice: &'a CaptureChoice, sink: &'a mut dyn FnMut(&[u8]) -> bool) -> Self {
         let start: Start = |choice, network, into| Ok(Box::new(Watch::new(choice, network, into)?));
         Self { choice, sink, start }
     }
 }
 
-/// Starts a capture.
+/// Function that starts a capture.
 pub(crate) type Start =
     for<'a> fn(&CaptureChoice, &Network, Destination<'a>) -> Result<Box<dyn Capturing + 'a>, String>;
 

@@ -1,6 +1,7 @@
 //! Wall-clock time, for limits and measured durations.
 //!
-//! WebAssembly has no clock, so the host program provides one. Until it does, measured times are zero.
+//! WebAssembly has no clock, so the host program provides one. Until the host program provides a clock, measured times
+//! are zero.
 
 #[cfg(not(all(target_arch = "wasm32", target_os = "unknown")))]
 pub use std::time::Instant;
@@ -26,7 +27,7 @@ mod provided {
         CLOCK.get_or_init(|| clock);
     }
 
-    /// A replacement for [`std::time::Instant`] with the operations that this program uses.
+    /// A replacement for [`std::time::Instant`] that supports only the operations that celltrain uses.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     pub struct Instant(Duration);
 

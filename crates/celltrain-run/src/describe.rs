@@ -16,7 +16,7 @@ use crate::reading::Estimated;
 use crate::vetting::Verdict;
 use crate::{Unfinished, outside, vetting};
 
-/// Reports the outcome of reading a scenario, without the scenario itself.
+/// Reports the faults and warnings of a scenario and its memory estimate, without the scenario itself.
 pub fn reading(read: &Estimated) -> Value {
     let Estimated { reading, memory, .. } = read;
     json!({
@@ -129,7 +129,7 @@ pub fn memory_conformance(policy: &str, seed: u64) -> Result<String, Unfinished>
     verdicts(|| vetting::memory::conformance(&config, seed))
 }
 
-/// Runs checks. Returns their verdicts as JSON.
+/// Runs checks of a policy. Returns the verdicts of the checks as JSON.
 fn verdicts(check: impl FnOnce() -> Vec<Verdict>) -> Result<String, Unfinished> {
     drop(outside::take());
     let verdicts = check();

@@ -1,11 +1,11 @@
-//! Families of runs: runs of a batch that may be the same run, because their cases differ only in buffers, shared
-//! memories and policies, and in seeds if ties are not random.
+//! Families of runs: runs of a batch that may have equal results, because their cases differ only in buffers, shared
+//! memories and policies, and in seeds if the order of ties is not random.
 //!
 //! Source: `docs/design/certificates.md`. The least restrictive run of a family, its *leader*, is run first and records
-//! the decisions of its policies. The runs of a family with one seed and the same kinds of policies at ports are a
-//! *group*, led by its least restrictive run. A run is filled from the leader of its group or of its family if the
-//! leader's [certificate](celltrain_core::certificate) covers it, and is run otherwise. So the filled rows do not depend
-//! on the number of threads.
+//! the decisions of its policies. The runs of a family that have the same seed and the same kinds of policies at ports
+//! are a *group*, led by its least restrictive run. If the [certificate](celltrain_core::certificate) of the leader of
+//! its group or family covers a run, the leader's result is copied to the run. Otherwise the run is executed. So the
+//! set of copied rows does not depend on the number of threads.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -35,18 +35,19 @@ pub(crate) struct Known {
 pub(crate) struct Part<'a> {
     /// Index of the run in its batch.
     pub(crate) index: usize,
-    /// Finished runs from whose results this run may be filled.
+    /// Finished runs whose results may be copied to this run.
     pub(crate) follows: &'a [Arc<Known>],
-    /// If other runs follow this run, the place for the finished run that fills them.
+    /// If the results of this run may be copied to other runs, the place in which this run is stored when it has
+    /// finished.
     pub(crate) leads: Option<&'a Mutex<Option<Arc<Known>>>>,
 }
 
-/// The state of a leader.
+/// Whether the leader of a family or group has ended.
 #[derive(Default)]
 enum State {
     #[default]
     Running,
-    /// The leader has ended. The value is its result, if the result has a certificate.
+    /// The leader has ended. The value is the leader's run, if the run has a certificate.
     Ended(Option<Arc<Known>>),
 }
 
@@ -63,7 +64,7 @@ impl Leader {
         self.ended.notify_all();
     }
 
-    /// Waits until the leader has ended, unless the batch is stopped.
+    /// Waits until the leader has ended or the batch is stopped.
     fn wait(&self, stopped: &AtomicBool) -> Option<Arc<Known>> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -78,7 +79,7 @@ impl Leader {
     }
 }
 
-/// The leaders of a run, by number.
+/// Numbers of the leaders of a run's family and group.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
     family: Option<usize>,
@@ -87,23 +88,23 @@ struct Place {
     leads: Option<usize>,
 }
 
-/// The families of a batch, and the order in which its runs start: each run after its leaders.
+/// The families of a batch, and the order in which the runs of the batch start: each run after its leaders.
 pub(crate) struct Families {
     order: Vec<(usize, Place)>,
     leaders: Vec<Leader>,
 }
 
 impl Families {
-    /// Creates a batch without families.
+    /// Creates the order of a batch whose runs belong to no families.
     pub(crate) fn none(runs: usize) -> Self {
         Self { order: (0..runs).map(|run| (run, Place::default())).collect(), leaders: Vec::new() }
     }
 
-    /// Finds the families of a batch. Each run is the index of its case, and its seed.
+    /// Finds the families of a batch. A run is given as the index of its case and its seed.
     pub(crate) fn of(cases: &[&Handle], runs: &[(usize, u64)]) -> Self {
         let outlines: Vec<Outlined> = cases.iter().map(|case| Outlined::of(case)).collect();
         let room = |&index: &usize| outlines[runs[index].0].room;
-        // `max_by` returns the last of several; the first run of a batch should lead.
+        // `max_by` returns the last of several largest elements, but the first run of the batch should lead.
         let least_restrictive = |members: &[usize]| {
             let by_room = |a: &&usize, b: &&usize| room(a).partial_cmp(&room(b)).unwrap_or(Ordering::Equal);
             members.iter().rev().max_by(by_room).copied().filter(|_| members.len() > 1)
@@ -157,7 +158,7 @@ impl Families {
         execute: impl FnOnce(Option<Part<'_>>) -> T,
     ) -> T {
         let (index, Place { family, group, leads }) = self.order[position];
-        // Leaders start first, so a leader has ended or another thread is running it.
+        // Leaders start before their followers, so a leader has ended or another thread is running it.
         let followed = [group, family].into_iter().flatten();
         let mut follows: Vec<_> = followed.filter_map(|leader| self.leaders[leader].wait(stopped)).collect();
         follows.dedup_by(|a, b| Arc::ptr_eq(a, b));
@@ -176,10 +177,10 @@ struct Outlined {
     outline: String,
     /// Names of the policies of ports.
     kinds: Vec<String>,
-    /// True if seeds decide the order of cells that arrive together.
+    /// True if the seed decides the order of cells that arrive at the same instant.
     random_ties: bool,
-    /// The room in its ports and memories: cells of memories, their largest alpha, cells of buffers, and cells of
-    /// thresholds. The case with the largest numbers is the least restrictive.
+    /// The room in the case's ports and memories: cells of memories, their largest alpha, cells of buffers, and cells
+    /// of thresholds. The case with the largest numbers is the least restrictive case.
     room: [f64; 4],
 }
 
@@ -205,12 +206,12 @@ impl Outlined {
     }
 }
 
-/// Returns the tables in a table of tables; none if there are no such tables.
+/// Returns the tables under a key of a table, such as all tables `[port.NAME]`.
 fn tables<'a>(table: &'a mut Value, key: &str) -> impl Iterator<Item = &'a mut Value> {
     table.get_mut(key).and_then(Value::as_object_mut).into_iter().flat_map(Map::values_mut)
 }
 
-/// Removes a setting from a table.
+/// Removes a setting from a table and returns its value.
 fn taken(table: &mut Value, key: &str) -> Value {
     table.get_mut(key).map(Value::take).unwrap_or_default()
 }
@@ -220,7 +221,7 @@ fn name(policy: &Value) -> Option<String> {
     policy.as_object()?.keys().next().cloned()
 }
 
-/// Returns the size of a buffer or memory; infinite if it is not a number.
+/// Returns the size of a buffer or memory in cells; infinity if the size is not a number.
 fn cells(value: &Value) -> f64 {
     value.as_f64().unwrap_or(f64::INFINITY)
 }

@@ -1,4 +1,4 @@
-//! Real transport stacks at the ends of flows: builds them from a scenario, and runs them.
+//! Real transport stacks at the ends of flows. This module builds the stacks from a scenario and runs them.
 
 use celltrain_core::cancellation::Interrupted;
 use celltrain_core::engine::Engine;
@@ -25,7 +25,7 @@ mod quic;
 #[cfg(feature = "smoltcp")]
 mod smoltcp;
 
-/// Names and versions of the stacks in this build.
+/// Names and versions of the transport stacks in this build.
 pub const VERSIONS: &[(&str, &str)] = &[
     #[cfg(feature = "smoltcp")]
     ("smoltcp", celltrain_hosts::smoltcp::VERSION),
@@ -33,8 +33,8 @@ pub const VERSIONS: &[(&str, &str)] = &[
     ("quic", celltrain_hosts::quic::VERSION),
 ];
 
-/// Returns the name of a stack for results, with its version and the settings that are not defaults; for a Python class,
-/// the class with its settings.
+/// Returns the name of a stack as results show it, with its version and the settings that differ from their defaults.
+/// For a stack written in Python, returns the name of its class with its settings.
 ///
 /// # Errors
 /// If this build lacks the stack.
@@ -71,7 +71,7 @@ fn version(name: &str) -> Result<String, String> {
     }
 }
 
-/// Runs a network on one thread, with real stacks at the ends of its flows if there are any.
+/// Runs a network on one thread. If `hosts` contains real stacks, the stacks are at the ends of the network's flows.
 ///
 /// # Errors
 /// If the run is interrupted, or a stack sends a packet that its VC cannot carry.
@@ -88,7 +88,7 @@ pub(crate) fn run<P: Probe + Tap>(
         .map_err(unfinished)
 }
 
-/// Runs a network like [`run`], but for the probe only, without a result, up to `until`.
+/// Runs a network up to `until` like [`run`], but only for the probe and without a result.
 ///
 /// # Errors
 /// Returns the same errors as [`run`].
@@ -131,7 +131,7 @@ pub fn hosts(scenario: &Scenario, network: &Network) -> Result<Option<Hosts>, St
     Ok(Some(Hosts::with_requests(network, flows, makers.into())))
 }
 
-/// Returns the factory for the stacks of a group's requests; `None` if they use simulated TCP.
+/// Returns the factory for the stacks of a group's requests; `None` if the requests use simulated TCP.
 ///
 /// # Errors
 /// If this build lacks the stack.
@@ -157,14 +157,14 @@ pub(crate) fn check_windows(scenario: &Scenario, network: &Network) -> Result<()
     Err("cwnd cannot be recorded: the stacks of all flows hide their windows; choose other series".to_owned())
 }
 
-/// Writes the names and versions of the stacks into the results of a scenario's flows.
+/// Writes the name and version of each flow's stack into the flow's results.
 pub(crate) fn name_stacks(scenario: &Scenario, network: &Network, result: &mut RunResult) {
     for (flow, own) in network.flows.iter().zip(&mut result.flows).filter(|(flow, _)| flow.outside) {
         own.stack = scenario.stack_of(&flow.name).and_then(|stack| label(stack).ok()).unwrap_or_default();
     }
 }
 
-/// Writes the names and versions of the stacks into the measures of a scenario's requests.
+/// Writes the name and version of each group's stack into the measures of the group's requests.
 pub(crate) fn name_stacks_of_requests(scenario: &Scenario, groups: &mut [GroupMeasures]) {
     for group in groups {
         group.stack = scenario.stack_of_group(&group.name).and_then(|stack| label(stack).ok()).unwrap_or_default();
@@ -201,7 +201,7 @@ fn application(network: &Network, flow: &Flow) -> Application {
 
 const NANOSECONDS: Clock = Clock::exact(1_000_000_000);
 
-/// A probe that also observes the packets of hosts.
+/// A probe that also observes the packets that real stacks send and receive.
 pub(crate) trait Tap {
     fn on_packet(&mut self, seen: &Seen<'_>);
 }

@@ -1,13 +1,14 @@
-//! Results with a single source of truth: one line of a table defines every measure, and all output is derived from it.
+//! Results with a single source of truth: one line of a table defines each measure, and all output is derived from the
+//! tables.
 //!
 //! Each kind of row in an answer and each recorded series has a table ([`tables`], [`series`]). These tables
 //! define the JSON answer ([`answer`]), the columns of the Arrow tables with their units and meanings, the measures
 //! available to sweeps, tune plans and claims, the printed tables, and the page `docs/measures.md`.
 //!
-//! The crate also runs scenarios. A [`scenario::Handle`] is read and checked once. [`runner`] executes one or more runs
-//! on [`threads`], each with its own limit, and turns a panic into that run's error. The [`events`] of a run are tables
-//! too. A capture (`celltrain-capture`) contains the bytes of the observed traffic, and [`buffer`] shows a port's
-//! buffer cell by cell.
+//! The crate also runs scenarios. A [`scenario::Handle`] reads and checks a scenario once. [`runner`] executes one or
+//! more runs on [`threads`], each run with its own limit of time, and turns a panic into an error of the run. The
+//! [`events`] of a run are tables too. A capture (`celltrain-capture`) contains the bytes of the observed traffic, and
+//! [`buffer`] shows a port's buffer cell by cell.
 
 pub mod answer;
 mod as_python;
@@ -44,10 +45,10 @@ use celltrain_core::cancellation::Interrupted;
 pub enum Unfinished {
     /// The run was interrupted.
     Interrupted,
-    /// The run was refused. Contains a message, or the faults of the scenario in the format of
+    /// The run was refused. The text is a message, or the faults of the scenario in the format of
     /// [`describe::reading`].
     Refused(String),
-    /// The run needs more memory than allowed; the message contains the numbers.
+    /// The run needs more memory than allowed. The text is a message with both sizes.
     TooLarge(String),
     /// The run exceeded the given limit of real time.
     TookTooLong(Duration),

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::clock::Instant;
 
-/// The time limit of one run, which includes the time for reading its scenario. Once the limit is exceeded, it stays
-/// exceeded.
+/// The limit of real time of one run, which includes the time for reading its scenario. A limit that was once found
+/// exceeded remains exceeded.
 pub(crate) struct Limit {
     most: Option<Duration>,
     spent: Duration,
@@ -15,7 +15,7 @@ pub(crate) struct Limit {
 }
 
 impl Limit {
-    /// Creates a limit of which `spent` is already used; `None` means no limit.
+    /// Creates a time limit of which `spent` is already used. If `most` is `None`, the time is unlimited.
     pub(crate) fn new(most: Option<Duration>, spent: Duration) -> Self {
         Self { most, spent, begun: Instant::now(), passed: Cell::new(false) }
     }
@@ -27,7 +27,7 @@ impl Limit {
         passed
     }
 
-    /// Returns the limit if an earlier check found that it was exceeded.
+    /// Returns the limit if an earlier check found that the run exceeded it.
     pub(crate) fn found_passed(&self) -> Option<Duration> {
         self.most.filter(|_| self.passed.get())
     }
@@ -40,7 +40,7 @@ mod tests {
     #[test]
     fn once_a_time_limit_has_expired_it_remains_expired() {
         let limit = Limit::new(Some(Duration::ZERO), Duration::ZERO);
-        assert_eq!(limit.found_passed(), None, "nobody asked");
+        assert_eq!(limit.found_passed(), None, "no check was made yet");
         std::thread::sleep(Duration::from_millis(1));
         assert!(limit.has_passed());
         assert_eq!(limit.found_passed(), Some(Duration::ZERO));

@@ -1,5 +1,5 @@
-//! Checks whether the flows of a scenario are in lock-step: they start together, and nothing but the order of ties is
-//! random. One of them may then starve in every run.
+//! Checks whether the flows of a scenario are in lock-step: several flows start at the same instant, and nothing but
+//! the order of ties is random. One of the flows may then starve in every run.
 //!
 //! Source: `docs/design/lock-step.md`.
 
@@ -19,7 +19,7 @@ use celltrain_scenario::Scenario;
 use serde::Serialize;
 use serde_json::Value;
 
-/// Bytes added to a segment in its frame: TCP and IP headers, LLC/SNAP, AAL5 trailer.
+/// Bytes added to a segment in its frame: TCP header, IP header, LLC/SNAP header and AAL5 trailer.
 const HEADERS: u64 = 20 + 20 + 8 + 8;
 
 /// A scenario whose flows are in lock-step.
@@ -33,16 +33,16 @@ pub struct LockStep {
     fair_segments: f64,
     /// Transmission time of the largest segment at the bottleneck, as in Floyd and Jacobson's random time.
     processing: String,
-    /// The coarsest tick of a retransmission timer.
+    /// The longest tick of the retransmission timers in the scenario.
     tick: String,
     /// True if the order of ties differs from seed to seed.
     ties_drawn: bool,
-    /// True if the common rate of all ticks differs from seed to seed.
+    /// True if all ticks drift at a common rate, which differs from seed to seed.
     ticks_drift: bool,
 }
 
-/// Returns the flows in lock-step; `None` if more than the order of ties is random, or if starvation may have other
-/// causes.
+/// Returns a description of the flows in lock-step; `None` if anything besides the order of ties is random, or if
+/// starvation may have other causes.
 ///
 /// # Errors
 /// Returns an error if interrupted.
@@ -107,11 +107,11 @@ pub fn drawn(scenario: &Scenario) -> Vec<String> {
     found
 }
 
-/// Returns whether all flows are the simulation's TCP with data from the start, and no port prefers a VC.
+/// Returns whether all flows are simulated TCP with data from the start, and no port prefers one VC to another.
 fn are_alike(scenario: &Scenario) -> bool {
     let has_data = |traffic: &TrafficConfig| matches!(traffic, TrafficConfig::Greedy(_) | TrafficConfig::File(_));
     let is_even = |scheduler: &SchedulerConfig| ["fifo", "round_robin"].contains(&scheduler.name());
-    // A table in a policy has a value for each VC.
+    // A policy with a table among its settings has a separate value for each VC.
     let is_by_vc = |policy: &PolicyConfig| match serde_json::to_value(policy).unwrap_or_default().get(policy.name()) {
         Some(Value::Object(settings)) => settings.values().any(Value::is_object),
         _ => false,
@@ -122,12 +122,13 @@ fn are_alike(scenario: &Scenario) -> bool {
         && scenario.port.values().all(|port| is_even(&port.scheduler) && !is_by_vc(&port.policy))
 }
 
-/// Returns a setting of a table whose only key is `name`; null if there is none.
+/// Returns the setting `key` of a model, from a table whose only key is the model's `name`; null if the model has no
+/// such setting.
 fn setting(table: &impl Serialize, name: &str, key: &str) -> Value {
     serde_json::to_value(table).map(|mut table| table[name][key].take()).unwrap_or_default()
 }
 
-/// Returns the common TCP and the TCPs of individual flows.
+/// Returns the TCP settings for all flows, and those of individual flows.
 fn tcps(scenario: &Scenario) -> impl Iterator<Item = &TcpConfig> {
     scenario.flow.values().filter_map(|flow| flow.tcp.as_ref()).chain([&scenario.tcp])
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 pub struct Measure<T> {
     /// Name of the measure. A dot separates a group from its member: `cells.lost`.
     pub name: &'static str,
-    /// Unit; empty for strings, `1` for pure numbers.
+    /// Unit of the measure; empty for strings, `1` for pure numbers.
     pub unit: &'static str,
     /// Meaning of the measure, in one line.
     pub meaning: &'static str,
@@ -31,17 +31,17 @@ pub enum Accessor<T> {
     Flag(fn(&T) -> Option<bool>),
 }
 
-/// Rule for showing a measure in printed tables.
+/// Rule that decides whether printed tables show a measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum When {
     /// Printed tables omit the measure; only the JSON answer has it.
     Never,
-    /// The measure is shown in every table.
+    /// Every printed table shows the measure.
     Always,
-    /// The column is shown if its value differs between rows.
+    /// The measure is shown if its value differs between rows.
     Differs,
-    /// The column is shown if at least one row has a value. A number must also be above zero.
+    /// The measure is shown if at least one row has a value. A number counts only if it is above zero.
     Present,
 }
 
@@ -55,12 +55,12 @@ pub struct Printed {
 }
 
 impl<T> Measure<T> {
-    /// Creates a text measure.
+    /// Creates a measure whose values are texts.
     pub const fn text(name: &'static str, meaning: &'static str, of: fn(&T) -> &str) -> Self {
         Self::new(name, "", meaning, Accessor::Text(of))
     }
 
-    /// Creates a whole-number measure.
+    /// Creates a measure whose values are whole numbers.
     pub const fn count(
         name: &'static str,
         unit: &'static str,
@@ -70,7 +70,7 @@ impl<T> Measure<T> {
         Self::new(name, unit, meaning, Accessor::Count(of))
     }
 
-    /// Creates a numeric measure.
+    /// Creates a measure whose values are numbers.
     pub const fn number(
         name: &'static str,
         unit: &'static str,
@@ -80,7 +80,7 @@ impl<T> Measure<T> {
         Self::new(name, unit, meaning, Accessor::Number(of))
     }
 
-    /// Creates a measure that is true or false.
+    /// Creates a measure whose values are true or false.
     pub const fn flag(name: &'static str, meaning: &'static str, of: fn(&T) -> Option<bool>) -> Self {
         Self::new(name, "", meaning, Accessor::Flag(of))
     }
@@ -89,7 +89,7 @@ impl<T> Measure<T> {
         Self { name, unit, meaning, printed: Printed { heading: "", when: When::Never }, on_request: false, value }
     }
 
-    /// Shows the measure in printed tables.
+    /// Makes printed tables show the measure, with this heading and rule.
     #[must_use]
     pub const fn printed(mut self, heading: &'static str, when: When) -> Self {
         self.printed = Printed { heading, when };
@@ -103,7 +103,7 @@ impl<T> Measure<T> {
         self
     }
 
-    /// Returns the name of the column's Arrow type.
+    /// Returns the name of the Arrow type of the measure's column.
     pub const fn kind(&self) -> &'static str {
         match self.value {
             Accessor::Text(_) => "string",
@@ -113,7 +113,7 @@ impl<T> Measure<T> {
         }
     }
 
-    /// Returns the measure's value in a row; null if the row has none.
+    /// Returns the measure's value in a row; null if the row has no value of the measure.
     pub fn of(&self, row: &T) -> Value {
         match self.value {
             Accessor::Text(of) => json!(of(row)),
@@ -142,13 +142,13 @@ impl<T> Measure<T> {
 }
 
 /// Returns a row as a JSON object with the measures for which `keep` returns true. `keep` receives the measure, and the
-/// name of its group or else its own name. A group without any value is null.
+/// name of its group, or its own name if it belongs to no group. A group without values is null.
 pub fn object<T>(measures: &[Measure<T>], row: &T, keep: impl Fn(&Measure<T>, &str) -> bool) -> Map<String, Value> {
     object_of(measures, |measure| measure.of(row), keep)
 }
 
-/// Returns a row with every measure: numbers are 1, flags are true, and strings are empty, except that the first string
-/// is `name`.
+/// Returns an outline of a row, with every measure: numbers are 1, flags are true, and strings are empty, except that
+/// the first string is `name`.
 pub fn outline<T>(measures: &[Measure<T>], name: &str) -> Map<String, Value> {
     let value = |measure: &Measure<T>| match measure.value {
         Accessor::Text(_) if measure.name == measures[0].name => json!(name),

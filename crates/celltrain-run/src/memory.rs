@@ -1,4 +1,4 @@
-//! The memory of this process: the amount available to runs, and a check that runs stay within it.
+//! The memory of this process: the amount available to runs, and a check that runs do not exceed this amount.
 
 mod estimate;
 
@@ -21,7 +21,7 @@ use provided::{free, used};
 #[cfg(not(target_family = "wasm"))]
 use system::{free, used};
 
-/// Number of active runs, and the readings of memory taken while no run was active.
+/// Number of active runs, and measurements of memory taken while no run was active.
 struct Readings {
     runs: u64,
     machine: Machine,
@@ -34,10 +34,10 @@ static READINGS: Mutex<Readings> =
 
 /// Interval at which a run checks its memory.
 const LOOK: Duration = Duration::from_millis(20);
-/// Time for which a reading of the free memory remains valid.
+/// Time for which a measurement of the free memory remains valid.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// Memory of the machine.
+/// Free memory of the machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Machine {
     /// Bytes of memory still available to the process; `None` if unknown.
@@ -45,13 +45,13 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Returns the number of free bytes if it is too small for `bytes`. All runs together may use three quarters of the
-    /// free memory.
+    /// Returns the number of free bytes if a run of `bytes` does not fit. All runs together may use three quarters of
+    /// the free memory.
     fn lacks(self, bytes: u64) -> Option<u64> {
         self.memory.filter(|free| bytes > (free / 4).saturating_mul(3))
     }
 
-    /// Checks that a run with this estimate fits.
+    /// Checks that a run with this estimate fits into the free memory.
     ///
     /// # Errors
     /// Returns a message with the sizes if the run does not fit.
@@ -65,7 +65,7 @@ pub fn machine() -> Machine {
     readings().machine()
 }
 
-/// The check that a run fits, and that the runs of this process stay within their memory.
+/// A check that a run fits into the free memory when it begins, and that all runs of this process stay within it.
 #[derive(Default)]
 pub struct Watch {
     begun: OnceCell<MemoryEstimate>,
@@ -74,7 +74,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins a run with this estimate. The run ends when the watch is dropped.
+    /// Registers the beginning of a run with this memory estimate. The run counts as active until this value is
+    /// dropped.
     ///
     /// # Errors
     /// Returns the reason if the run certainly does not fit.
@@ -87,7 +88,8 @@ impl Watch {
         Ok(())
     }
 
-    /// Returns whether the runs of this process have stayed within their memory. Once false, the result stays false.
+    /// Returns whether the runs of this process have stayed within their memory. After the result was false once, it
+    /// remains false.
     pub fn suffices(&self) -> bool {
         let Some(estimate) = self.begun.get() else { return true };
         if self.outgrown.get().is_none() && self.looked.get().is_none_or(|then| then.elapsed() >= LOOK) {
@@ -99,7 +101,7 @@ impl Watch {
         self.outgrown.get().is_none()
     }
 
-    /// Returns the reason for ending the run if the runs of this process have exceeded their memory.
+    /// Returns the reason for ending the run; `None` if the runs of this process have not exceeded their memory.
     pub fn outgrown(&self) -> Option<String> {
         self.outgrown.get().cloned()
     }
@@ -115,7 +117,8 @@ impl Drop for Watch {
 }
 
 impl Readings {
-    /// Reads the free memory if no run is active. Results are cached, because reading takes as long as a small run.
+    /// Measures the free memory if no run is active. The result is cached, because measuring takes as long as a small
+    /// run.
     fn machine(&mut self) -> Machine {
         if self.runs == 0 && self.looked.is_none_or(|then| then.elapsed() > FRESH) {
             (self.machine, self.used) = (free(), used());
@@ -138,7 +141,7 @@ impl Readings {
 }
 
 fn readings() -> MutexGuard<'static, Readings> {
-    // The readings remain valid if a run panics.
+    // The measurements remain valid even if a run panics while it holds the lock.
     READINGS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -162,7 +165,7 @@ mod tests {
         let mut readings = Readings { runs: 1, machine, used: Some(1 << 30), looked: None };
         let run = MemoryEstimate { nodes: 3, vcs: 2, hops: 4, ..MemoryEstimate::default() };
         assert_eq!(readings.outgrown(&run, Some(4 << 30)), None);
-        assert_eq!(readings.outgrown(&run, None), None, "nothing is known");
+        assert_eq!(readings.outgrown(&run, None), None, "the memory in use is unknown");
         let words = readings.outgrown(&run, Some(5 << 30)).expect("a run that took more than estimated is reported");
         assert!(
             words.starts_with(

@@ -1,12 +1,12 @@
-//! Errors in user-supplied policies, such as Python classes. They abort the run.
+//! Errors in code supplied by users, such as policies written as Python classes. An error ends the run.
 //!
-//! Policies cannot return errors to an engine. Therefore the error is stored in a thread-local variable, and the run
-//! stops at its next check.
+//! A policy cannot return an error to an engine. Therefore the error is stored in a thread-local variable, and the run
+//! ends when the engine next checks whether to continue.
 
 use std::cell::RefCell;
 
 thread_local! {
-    /// Error of the run on this thread.
+    /// First error of a user's code in the run on this thread.
     static FAILED: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
@@ -23,7 +23,7 @@ pub(crate) fn has_failed() -> bool {
     FAILED.with_borrow(Option::is_some)
 }
 
-/// Returns the error and clears it.
+/// Returns the stored error of the run on this thread and clears it.
 pub(crate) fn take() -> Option<String> {
     FAILED.take()
 }

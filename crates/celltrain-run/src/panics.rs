@@ -1,4 +1,4 @@
-//! Turns a panic of one run into that run's error.
+//! Turns a panic in one run of a batch into an error of this run.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -6,12 +6,12 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::Once;
 
 thread_local! {
-    /// Message of a panic that was caught on this thread; `None` outside [`caught`].
+    /// Message of a panic caught on this thread. While [`caught`] is not active on this thread, the value is `None`.
     static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Returns the result of `work`, or the message and location of its panic, which is not printed. All other panics are
-/// printed as before.
+/// Returns the result of `work`. If `work` panics, returns the message and location of the panic instead of printing
+/// them. All other panics are printed as usual.
 pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     print_no_caught_panic();
     PANIC.set(Some(String::new()));

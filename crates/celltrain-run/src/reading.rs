@@ -14,7 +14,7 @@ use crate::memory::{Machine, MemoryEstimate};
 pub struct Estimated {
     /// The result of reading the scenario.
     pub reading: Reading,
-    /// Memory estimate for a run, if the scenario has no other faults.
+    /// Memory estimate for a run; `None` if the scenario has faults other than its need for memory.
     pub memory: Option<MemoryEstimate>,
     /// Time that reading took.
     pub took: Duration,
@@ -28,7 +28,7 @@ impl From<Reading> for Estimated {
 }
 
 /// Reads a scenario whose run must fit into the memory of `machine`. `by` calls [`Reader::toml`] or [`Reader::json`]
-/// with the text. `source` is the name used in faults.
+/// with the scenario's text. Messages about faults refer to the text as `source`.
 ///
 /// # Errors
 /// Returns an error if interrupted.
@@ -69,8 +69,8 @@ mod tests {
 
     #[test]
     fn a_memory_limit_larger_than_the_memory_of_the_machine_is_refused() {
-        // The first scenario is refused before layout, based on the numbers in its topology. The second is refused once
-        // its network has been built.
+        // The first scenario is refused before its network is laid out, because of the numbers in its topology. The
+        // second scenario is refused after its network has been built.
         for (sources, memory) in [("900000", 1 << 30), ("900", 4 << 20)] {
             let Estimated { reading, .. } = read_with(sources, Some(memory));
             assert!(reading.does_not_fit);

@@ -1,4 +1,5 @@
-//! Runs one scenario, or many on several threads. Each scenario is read, built, run and measured within its limit.
+//! Runs one scenario, or many scenarios on several threads. Each run has a time limit, which includes reading the
+//! scenario, building its network and measuring the result.
 
 mod batch;
 mod observers;
@@ -45,26 +46,27 @@ pub use observers::{EventOutput, Observers, Watched};
 /// Options for runs.
 #[derive(Clone, Copy, Default)]
 pub struct How<'a> {
-    /// Series to record.
+    /// Time series to record.
     pub trace: Option<&'a Trace>,
-    /// Engine to use.
+    /// Engine that executes the run.
     pub engine: Engine,
-    /// Limit on a run's real time, including reading its scenario.
+    /// Limit on the real time of a run, including the time for reading its scenario.
     pub limit: Option<Duration>,
-    /// Measures to return as a row, instead of an answer.
+    /// Measures to return as a row, instead of an answer in JSON.
     pub measures: Option<&'a Measures>,
-    /// Maximum number of threads for a run without observers; one if `None`.
+    /// Maximum number of threads for a run without observers; one thread if `None`.
     pub threads: Option<NonZeroUsize>,
-    /// Largest expected number of requests for which records are returned; 0 to return none.
+    /// Records of requests are returned only if the expected number of requests is at most this number; 0 to return no
+    /// records.
     pub most_records: u64,
     /// True to measure the delays of packets even if no measure reads them.
     pub delays: bool,
-    /// True to copy results between runs of a batch that are known to be equal.
+    /// True to copy results between runs of a batch whose results are known to be equal.
     pub certificates: bool,
 }
 
 impl<'a> How<'a> {
-    /// Returns the requested parts of the answer; `None` for all.
+    /// Returns the requested parts of the answer; `None` for all parts.
     fn wanted(&self) -> Option<&'a Wanted> {
         self.measures.map(Measures::wanted)
     }
@@ -79,37 +81,38 @@ impl<'a> How<'a> {
 pub struct Finished {
     /// The answer's JSON; empty if a row was requested.
     pub answer: String,
-    /// The row, if measures were requested.
+    /// Row with the values of the measures, if measures were requested.
     pub row: Option<Row>,
-    /// The series, if any were requested.
+    /// Recorded series, if series were requested.
     pub series: Option<Recorded>,
-    /// The records of all requests, if they were requested and are not too many.
+    /// Records of all requests, if records were requested and there are not too many requests.
     pub records: Option<Records>,
     /// Number of packets or cells in each capture.
     pub captured: Vec<u64>,
-    /// Rules of links that lost or delayed fewer packets or cells than they should.
+    /// Rules of links that lost or delayed fewer packets or cells than the scenario specifies.
     pub unmet: Vec<UnmetRule>,
 }
 
 /// A run as a row of a table.
 #[derive(Debug, PartialEq)]
 pub struct Row {
-    /// Values of the measures, in their order.
+    /// Values of the measures, in the order of the measures.
     pub figures: Vec<Figure>,
     /// Fingerprint of the result as 16 hex digits.
     pub fingerprint: String,
     /// Real time in seconds that the engine took.
     pub engine_seconds: f64,
-    /// Number of cell transmissions over links.
+    /// Number of transmissions of cells over links.
     pub cell_hops: u64,
-    /// Index, in the batch, of the run whose result also holds for this one; `None` if this run was simulated.
+    /// Index, in the batch, of the run whose result was copied to this run; `None` if this run was simulated.
     pub from: Option<usize>,
-    /// Reason why the result of this run cannot be copied to other rows of the batch that might be equal; `None` if it
-    /// can, or if there are no such rows.
+    /// Reason why the result of this run cannot be copied to other runs of its family; `None` if it can be copied, or
+    /// if the family has no other runs.
     pub uncertified: Option<&'static str>,
 }
 
-/// Progress of a run, from 0 to 1. Other threads can read it. Without threads, a callback receives it.
+/// Progress of a run, from 0 to 1. Other threads can read the progress. In a program without threads, a callback
+/// receives it.
 #[derive(Debug, Default)]
 pub struct Progress {
     done: AtomicU64,
@@ -122,7 +125,7 @@ impl Progress {
         Self { callback: Some(callback), ..Self::default() }
     }
 
-    /// Returns the completed fraction.
+    /// Returns the completed fraction of the run.
     pub fn done(&self) -> f64 {
         f64::from_bits(self.done.load(Ordering::Relaxed))
     }
@@ -149,7 +152,8 @@ pub fn one(
     one_watched(scenario, seed, how, Watched::default(), (stopped, progress))
 }
 
-/// Runs a scenario like [`one`], and also delivers its events. An interrupted run delivers the output so far.
+/// Runs a scenario like [`one`], and also writes its events and captures. If the run is interrupted, the output
+/// contains the events before the interruption.
 ///
 /// # Errors
 /// Returns the reason why the run has no result.
@@ -172,14 +176,14 @@ fn one_of_family(
     (stopped, progress): (&AtomicBool, &Progress),
 ) -> Result<Finished, Unfinished> {
     let (limit, memory) = (Limit::new(how.limit, scenario.took()), memory::Watch::default());
-    // Clear an error left by an earlier run that panicked.
+    // Clear an error that an earlier run on this thread left when it panicked.
     drop(outside::take());
     let stops = || limit.has_passed() || stopped.load(Ordering::Relaxed) || outside::has_failed() || !memory.suffices();
     let go_on = || !stops();
     let run =
         Run { scenario, seed, how, part, memory: &memory, token: &CancellationToken::new(&go_on), stopped, progress };
     let finished = run.finished(watched);
-    // If code outside the core exceeds the limit, it is interrupted. This counts as an error of the run.
+    // If a user's code exceeds the time limit, the code is interrupted, which it reports as an error of the run.
     if let Some(problem) = outside::take()
         && !limit.has_passed()
     {
@@ -192,7 +196,7 @@ fn one_of_family(
     })
 }
 
-/// The engines of a run, and their network.
+/// The network and seed of a run, and the engines that execute it.
 #[derive(Clone, Copy)]
 struct Plan<'a> {
     network: &'a Network,
@@ -202,11 +206,11 @@ struct Plan<'a> {
     engine: Engine,
     /// Engine that reports the events.
     event_engine: Engine,
-    /// End of the second run, if the event engine runs only to report events.
+    /// Time at which the second run ends, if the event engine runs only to report events.
     until: Option<units::Duration>,
 }
 
-/// Evaluates measures of a run.
+/// Evaluates the measures of a run and returns its row.
 fn row(
     measures: &Measures,
     checked: &Checked,
@@ -270,7 +274,7 @@ impl Run<'_> {
         }
         network.recording = leads.map(|_| Recording::default());
         let event_engine = watched.event_engine.unwrap_or(how.engine);
-        // Stacks can be run only once.
+        // Real stacks can be run only once, so a run with real stacks is never repeated to report events.
         let until = watched.until(scenario.duration).filter(|_| event_engine != how.engine && hosts.is_none());
         let how = How { engine: if until.is_some() { how.engine } else { event_engine }, ..how };
         if how.trace.is_some_and(Trace::has_windows) {
@@ -320,12 +324,12 @@ impl Run<'_> {
         run.requests = requests;
         let series = how.trace.zip(recorder).map(|(trace, recorder)| Recorded::of(&network, trace, recorder));
         let answer = Answer { run: &run, wanted: how.wanted(), token };
-        // The lab never requests measures, so its build leaves out the code for them.
+        // The lab never requests measures, so its build leaves out the code that evaluates measures.
         let (answer, mut row) = match how.measures.filter(|_| cfg!(not(target_family = "wasm"))) {
             None => (answer.text()?, None),
             Some(measures) => (String::new(), Some(row(measures, &checked, &answer, series.as_ref())?)),
         };
-        // The limit may have been exceeded during the last steps.
+        // The time limit may have been exceeded after the engine's last check.
         token.check()?;
         let mut uncertified = uncertified.filter(|_| self.part.is_some_and(|part| part.leads.is_some()));
         if let Some((recording, part)) = network.recording.take().zip(part) {
@@ -344,7 +348,8 @@ impl Run<'_> {
         Ok(Finished { answer, row, series, records, captured, unmet })
     }
 
-    /// Returns the row of a run that is known to have the same result as another run; `None` if this is not known.
+    /// Returns the row of a run whose result is known to equal that of the finished run `known`; `None` if the results
+    /// may differ.
     fn filled(&self, known: &Known, network: &Network, checked: &Checked) -> Result<Option<Finished>, Unfinished> {
         let begun = Instant::now();
         let Some(measures) = self.how.measures.filter(|_| known.certificate.covers(network)) else { return Ok(None) };
@@ -366,7 +371,7 @@ impl Run<'_> {
         Ok(Some(Finished { answer, row, series, records, captured, unmet: known.unmet.clone() }))
     }
 
-    /// Runs the engines. Returns the result, and the number of packets or cells in each capture.
+    /// Executes the run on its engines. Returns the result, and the number of packets or cells in each capture.
     fn simulate(
         &self,
         plan: Plan<'_>,
@@ -422,7 +427,8 @@ impl Run<'_> {
         let choices: Vec<_> = watched.captures.iter().map(|one| (one.choice, one.start)).collect();
         let mut ended = observe(watched, until)?;
         if ended.iter().any(Ended::is_empty) {
-            // The error for an empty capture names the times of traffic outside the window, so observe the whole run.
+            // The error for an empty capture names the times of traffic outside the capture's window, so observe the
+            // whole run.
             let mut ignore: Vec<_> = choices.iter().map(|_| |_: &[u8]| true).collect();
             let sinks = choices.iter().zip(&mut ignore);
             let captures = sinks.map(|(&(choice, start), sink)| Captured { choice, sink, start }).collect();

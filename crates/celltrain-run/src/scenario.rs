@@ -1,4 +1,4 @@
-//! A handle for a scenario. The scenario is read and checked only once, however often the handle is used.
+//! Handles for scenarios. The scenario of a handle is read and checked only once, however often the handle is used.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::{Unfinished, describe};
 
 /// A scenario that is read and checked only once, either before the handle is created or on first use.
 pub struct Handle {
-    /// The text still to be read; `None` once it has been read.
+    /// The text of the scenario; `None` if the scenario was read before the handle was created.
     text: Option<String>,
     read: Mutex<Option<Read>>,
 }
@@ -31,8 +31,8 @@ impl Handle {
         Self { text: Some(json), read: Mutex::new(None) }
     }
 
-    /// Moves the scenario and network from `reading` into a handle if there is no fault. Returns the handle and the
-    /// rest of the reading.
+    /// Moves the scenario and network from `read` into a handle if the scenario has no fault. Returns the handle, and
+    /// the reading without scenario and network.
     pub fn of_reading(read: impl Into<Estimated>) -> (Option<Self>, Estimated) {
         let mut read = read.into();
         let network = Mutex::new(read.reading.network.take());
@@ -66,7 +66,7 @@ impl Handle {
         Ok(read.unwrap_or_else(|| Err(describe::reading(&reading).to_string())))
     }
 
-    /// Returns the time that reading the scenario took; zero if it has not been read.
+    /// Returns the time that reading the scenario took; zero if the scenario has not been read.
     pub fn took(&self) -> Duration {
         match &*locked(&self.read) {
             Some(Ok(checked)) => checked.took,
@@ -74,7 +74,7 @@ impl Handle {
         }
     }
 
-    /// Returns the scenario without `name` and `seed`: its original text, or the canonical form.
+    /// Returns the scenario without `name` and `seed`, from its original text or its canonical form.
     pub(crate) fn case(&self) -> Value {
         without_name(serde_json::from_str(&self.json()).unwrap_or_default())
     }
@@ -91,7 +91,7 @@ impl Handle {
     }
 }
 
-/// Removes the keys of a scenario that do not belong to a case.
+/// Removes `name` and `seed` from a scenario, which do not belong to a case.
 fn without_name(mut scenario: Value) -> Value {
     if let Value::Object(keys) = &mut scenario {
         keys.retain(|key, _| key != "name" && key != "seed");
@@ -105,9 +105,10 @@ pub struct Checked {
     /// Memory estimate for a run, computed by the checks.
     memory: MemoryEstimate,
     warnings: Vec<Warning>,
-    /// Time that reading took.
+    /// Time that reading the scenario took.
     took: Duration,
-    /// Network built by the checks. The first run takes it, so that a handle does not store two networks.
+    /// Network built by the checks. The first run takes this network out of the handle, so that the network does not
+    /// exist twice.
     network: Mutex<Option<Network>>,
 }
 
@@ -117,17 +118,17 @@ impl Checked {
         &self.scenario
     }
 
-    /// Returns the canonical form: JSON with sorted keys and every default filled in.
+    /// Returns the canonical form of the scenario: JSON with sorted keys and every default filled in.
     pub fn json(&self) -> Value {
         serde_json::to_value(&self.scenario).expect("the scenario was read from a value of this form")
     }
 
-    /// Returns the case in the form that measures read: the canonical form without `name` and `seed`.
+    /// Returns the case in the form that measures read: the canonical form of the scenario without `name` and `seed`.
     pub fn case(&self) -> Value {
         without_name(self.json())
     }
 
-    /// Returns the text from which the keys of runs are computed.
+    /// Returns the text of the scenario from which the keys of stored runs are computed.
     pub fn canonical(&self) -> String {
         as_python::json(&self.case())
     }
@@ -156,7 +157,7 @@ impl Checked {
         self.memory
     }
 
-    /// Calls `read` with the network, and then stores the network for the next run.
+    /// Calls `read` with the network of the scenario, and then stores the network for the next run.
     ///
     /// # Errors
     /// Returns the error of `read`, or an error if interrupted.
@@ -176,7 +177,8 @@ impl Checked {
         locked(&self.network).is_some()
     }
 
-    /// Returns for each measure why runs of this scenario do not have it; `None` for a measure that they have.
+    /// Returns for each measure the reason why runs of this scenario do not have the measure; `None` for a measure that
+    /// runs have.
     ///
     /// # Errors
     /// Returns an error if interrupted.
@@ -199,7 +201,8 @@ impl Checked {
     }
 }
 
-/// Ignores poisoning of the mutex, because a panic during reading or building leaves no partial state.
+/// Locks a mutex even if it is poisoned, because a panic while a scenario is read or a network is built leaves the
+/// value unchanged.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -273,7 +276,7 @@ mod tests {
         assert!(Arc::ptr_eq(&checked(&good), &checked(&good)));
         let bad = Handle::of_text(handle().json().replace(r#""sources":2"#, r#""sources":0"#));
         let refusal = |handle: &Handle| handle.checked(&CancellationToken::never()).map(|_| ()).unwrap_err();
-        let Unfinished::Refused(words) = refusal(&bad) else { panic!("it is refused") };
+        let Unfinished::Refused(words) = refusal(&bad) else { panic!("the scenario is refused") };
         assert!(words.contains("topology.n_source.sources"), "{words}");
         assert_eq!(refusal(&bad), Unfinished::Refused(words));
     }
@@ -304,7 +307,7 @@ mod tests {
     #[test]
     fn a_scenario_handle_reports_how_long_reading_its_scenario_took() {
         let handle = Handle::of_text(handle().json());
-        assert_eq!(handle.took(), Duration::ZERO, "it has not been read");
+        assert_eq!(handle.took(), Duration::ZERO, "the scenario has not been read");
         checked(&handle);
         assert!(handle.took() > Duration::ZERO);
     }

@@ -9,15 +9,15 @@ use celltrain_core::probe::{Recorder, SeriesChoice};
 use celltrain_core::units::Duration;
 use serde_json::{Value, json};
 
-/// A series that can be selected in a trace.
+/// A time series that can be selected for recording.
 pub struct Series {
     /// Its name.
     pub name: &'static str,
     /// Meaning, in one line.
     pub meaning: &'static str,
-    /// Entities with a column each.
+    /// Entities for each of which the series has columns.
     pub over: Over,
-    /// Its measures.
+    /// Measures of the series.
     pub columns: &'static [Column],
     choose: fn(&mut SeriesChoice),
 }
@@ -26,7 +26,7 @@ pub struct Series {
 pub struct Column {
     /// Its name.
     pub name: &'static str,
-    /// Unit; `1` for pure numbers.
+    /// Unit of the measure; `1` for pure numbers.
     pub unit: &'static str,
     /// Meaning, in one line.
     pub meaning: &'static str,
@@ -36,7 +36,7 @@ pub struct Column {
 /// Entities for which a series has columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Over {
-    /// The chosen ports.
+    /// Ports that were selected for the recording.
     Ports,
     /// Pairs of a selected port and a connection.
     PortFlows,
@@ -53,7 +53,7 @@ pub enum Over {
 }
 
 impl Over {
-    /// Returns the key under which the recorded series list their column names.
+    /// Returns the key under which recorded series list the names of these entities.
     pub const fn name(self) -> &'static str {
         match self {
             Over::Ports => "ports",
@@ -66,7 +66,7 @@ impl Over {
         }
     }
 
-    /// Returns the number of columns that a recorder has for the given entities.
+    /// Returns the number of columns that a recorder has for these entities.
     fn width(self, recorder: &Recorder, network: &Network) -> usize {
         match self {
             Over::Ports => recorder.links().len(),
@@ -81,7 +81,7 @@ impl Over {
         }
     }
 
-    /// Returns the reason why a network may have no column for a series.
+    /// Returns the reason why a network may have none of these entities, so that a series would be empty.
     fn lacking(self) -> Option<&'static str> {
         match self {
             Over::Ports | Over::PortFlows | Over::Flows | Over::WindowFlows => None,
@@ -92,7 +92,7 @@ impl Over {
     }
 }
 
-/// Reads a measure from a recorder. There is one variant for each type.
+/// Reads a measure from a recorder. There is one variant for each type of value.
 enum Values {
     Counts(fn(&mut Recorder) -> &mut Vec<u32>),
     Bytes(fn(&mut Recorder) -> &mut Vec<u64>),
@@ -129,7 +129,8 @@ impl Column {
     }
 }
 
-/// Table of measures, each named after the recorder's values: kind, name, unit and meaning.
+/// Creates the measures of a series from lines of kind, name, unit and meaning. The name is also the name of the
+/// recorder's field.
 macro_rules! columns {
     ($($kind:ident $name:ident, $unit:literal, $meaning:literal;)+) => {
         &[$(Column {
@@ -141,7 +142,7 @@ macro_rules! columns {
     };
 }
 
-/// All series.
+/// All time series that can be recorded.
 pub const SERIES: &[Series] = &[
     Series {
         name: "queue",
@@ -194,8 +195,8 @@ pub const SERIES: &[Series] = &[
         columns: columns! {
             Counts edge_packets, "packets", "QL: packets at the edge device, or at the ABR source";
             Counts edge_phase, "1", "phase of the adaptive discard algorithm";
-            Numbers edge_ld_acr_mbps, "Mb/s", "its LD_ACR";
-            Counts edge_p_ctr, "packets", "its P_CTR";
+            Numbers edge_ld_acr_mbps, "Mb/s", "LD_ACR of the adaptive discard algorithm";
+            Counts edge_p_ctr, "packets", "P_CTR of the adaptive discard algorithm";
         },
         choose: |choice| choice.edges = true,
     },
@@ -228,23 +229,23 @@ pub fn described() -> Value {
     SERIES.iter().map(line).collect()
 }
 
-/// Series to record, their ports and the sampling step.
+/// Selection of the series to record, their ports and the sampling step.
 #[derive(Clone)]
 pub struct Trace {
     series: Vec<&'static Series>,
     links: Option<Vec<String>>,
     step: Duration,
-    /// True if the user specified the step.
+    /// True if the user specified the sampling step.
     is_given: bool,
 }
 
-/// Default number of samples: enough for a plot at screen resolution.
+/// Default number of samples per series: enough for a plot at screen resolution.
 const SAMPLES: u64 = 1000;
 
-/// Maximum number of samples. A laptop can still draw a million rows of every series.
+/// Maximum number of samples per series. A laptop can still draw a million samples of every series.
 const MAX_SAMPLES: u64 = 1_000_000;
 
-/// Maximum number of values, which take about 800 MB.
+/// Maximum number of recorded values. This many values take about 800 MB.
 const MAX_VALUES: u64 = 100_000_000;
 
 impl Trace {
@@ -253,7 +254,7 @@ impl Trace {
     ///
     /// # Errors
     ///
-    /// Returns a message if a name or the step is invalid.
+    /// Returns a message if the name of a series or the step is invalid.
     pub fn new(
         duration: Duration,
         names: &[String],
@@ -320,7 +321,8 @@ impl Trace {
         self.series.iter().any(|series| series.name == "cwnd")
     }
 
-    /// Returns the sampling step. It is at least one clock tick, so that no two samples are taken at the same instant.
+    /// Returns the sampling step. The step is at least one clock tick, so that no two samples are taken at the same
+    /// instant.
     fn step(&self, network: &Network) -> Result<Duration, String> {
         let tick = network.clock().tick();
         if self.is_given && self.step < tick {
@@ -345,11 +347,12 @@ impl Trace {
         }
     }
 
-    /// Returns an error for a series that would be empty because no connection of this network has it.
+    /// Checks that no selected series would be empty because this network lacks the entities for which the series has
+    /// columns.
     ///
     /// # Errors
     ///
-    /// Returns the series and the reason why it is empty, or an error of [`Trace::recorder`].
+    /// Returns an error with the first series that would be empty and the reason, or an error of [`Trace::recorder`].
     pub fn refuse_empty(&self, network: &Network) -> Result<(), String> {
         match self.empty(network)?.first() {
             Some((name, lacking)) => Err(format!("trace = {name:?} has nothing to record: {lacking}")),
@@ -385,12 +388,12 @@ pub struct Recorded {
     pub names: Vec<(&'static str, Vec<String>)>,
     /// Port and connection of each occupancy column.
     pub occupancy_columns: Vec<(String, String)>,
-    /// Samples by column, with the name of the measure.
+    /// Samples of each measure, with the name of the measure.
     pub arrays: Vec<(&'static str, Array)>,
 }
 
 impl Recorded {
-    /// Converts the values that a recorder of this trace recorded in a run of this network.
+    /// Converts the values that a recorder created by `trace` recorded in a run of this network.
     pub fn of(network: &Network, trace: &Trace, mut recorder: Recorder) -> Self {
         let shown = keep_shown_windows(network, &mut recorder);
         let clock = network.clock();
@@ -431,7 +434,8 @@ impl Recorded {
     }
 }
 
-/// Removes the windows of flows whose stacks have not reported any. Returns the other flows.
+/// Removes the series of windows of each flow whose stack has reported no window. Returns the flows whose windows
+/// remain.
 fn keep_shown_windows(network: &Network, recorder: &mut Recorder) -> Vec<FlowIndex> {
     let is_shown = |(number, flow): (usize, &Flow)| {
         let mut windows = recorder.cwnd_segments.iter().skip(number).step_by(network.flows.len());

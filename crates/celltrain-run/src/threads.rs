@@ -12,27 +12,27 @@ use std::time::{Duration, Instant};
 
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 
-/// Interval at which the calling thread checks for cancellation. It is well below the documented 0.1 s.
+/// Interval at which the calling thread checks for cancellation, well below the documented limit of 0.1 s.
 pub const LOOK: Duration = Duration::from_millis(20);
 
-/// Time allowed for threads to stop by themselves before they are interrupted.
+/// Time that threads have to stop by themselves before their code is interrupted.
 const GRACE: Duration = Duration::from_millis(50);
 
-/// An interpreter whose code may run on the threads.
+/// An interpreter, such as Python's, whose code may run on the threads.
 #[derive(Debug)]
 pub struct Host {
-    /// Calls the function that does all the work of a thread.
+    /// Calls the given function, which does all the work of a thread.
     pub around: fn(&mut (dyn FnMut() + Send)),
-    /// Interrupts the interpreter's code on a thread. If the thread runs no code now, interrupts the next code that the
-    /// thread runs. May be called several times.
+    /// Interrupts the interpreter's code on a thread. If the thread runs no code of the interpreter now, interrupts the
+    /// next such code on the thread. Repeated calls are allowed.
     pub interrupt: fn(ThreadId),
-    /// Withdraws an interrupt that has had no effect yet.
+    /// Withdraws an interrupt that has not interrupted any code yet.
     pub withdraw: fn(ThreadId),
 }
 
 static HOST: OnceLock<Host> = OnceLock::new();
 static NEXT: AtomicU64 = AtomicU64::new(0);
-/// Runs with a limit, by sequence number.
+/// Runs with a limit of real time, by sequence number.
 static DUE: Mutex<BTreeMap<u64, Due>> = Mutex::new(BTreeMap::new());
 
 struct Due {
@@ -47,8 +47,8 @@ pub fn provide(host: Host) {
     let _ = HOST.set(host);
 }
 
-/// Lets the interpreter's code on this thread be interrupted if it is still busy after `limit`, until the returned
-/// value is dropped. Returns `None` if the process has no interpreter.
+/// Interrupts the interpreter's code on this thread if the code is still busy after `limit`. The limit applies until
+/// the returned value is dropped. Returns `None` if the process has no interpreter.
 pub(crate) fn limited(limit: Duration) -> Option<Limited> {
     HOST.get()?;
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -57,13 +57,13 @@ pub(crate) fn limited(limit: Duration) -> Option<Limited> {
     Some(Limited(number))
 }
 
-/// A limit that can be withdrawn; its number in [`DUE`].
+/// A time limit that ends when this value is dropped. The field is the limit's number in [`DUE`].
 pub(crate) struct Limited(u64);
 
 impl Drop for Limited {
     fn drop(&mut self) {
         let due = locked().remove(&self.0);
-        // An interrupt by this limit must not affect the next run on the thread.
+        // An interrupt that this limit caused must not affect the next run on the thread.
         if let (Some(Due { thread, is_interrupted: true, .. }), Some(host)) = (due, HOST.get()) {
             (host.withdraw)(thread);
         }
@@ -77,14 +77,14 @@ fn locked() -> MutexGuard<'static, BTreeMap<u64, Due>> {
 /// Events reported to the calling thread.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event<T> {
-    /// An interval has passed, so check for cancellation.
+    /// The interval [`LOOK`] has passed, so the calling thread should check for cancellation.
     Look,
-    /// A work item is finished: its index and result.
+    /// A work item is finished. The values are its index and its result.
     Done(usize, T),
 }
 
-/// Executes work items on threads. Calls `on` on this thread whenever an item is finished, and regularly in between. If
-/// `on` fails, stops the threads before returning.
+/// Executes work items on threads. Calls `on` on this thread whenever a work item is finished, and regularly in
+/// between. If `on` fails, stops the threads before returning.
 ///
 /// # Errors
 /// Returns the first error of `on`, or an error if no thread can be started.
@@ -104,7 +104,7 @@ pub fn over<T: Send, E: From<io::Error>>(
             let mut until_none_is_left = move || {
                 while !stop.load(Ordering::Relaxed) {
                     let index = next.fetch_add(1, Ordering::Relaxed);
-                    // Sending fails only if the work has been abandoned.
+                    // Sending a result fails only if the calling thread has abandoned the work.
                     if index >= pieces || sender.send((index, work(index, stop))).is_err() {
                         break;
                     }
@@ -117,7 +117,7 @@ pub fn over<T: Send, E: From<io::Error>>(
             match thread::Builder::new().spawn_scoped(scope, all) {
                 Ok(thread) => started.push(thread),
                 Err(error) if started.is_empty() => return Err(error.into()),
-                // Continue with fewer threads; the work takes longer.
+                // If a further thread cannot be started, the started threads do all the work.
                 Err(_) => break,
             }
         }
@@ -148,18 +148,18 @@ pub fn over<T: Send, E: From<io::Error>>(
     })
 }
 
-/// Interrupts the interpreter's code on threads whose limit has passed.
+/// Interrupts the interpreter's code on threads whose time limit has passed.
 fn interrupt_late() {
     let Some(host) = HOST.get() else { return };
     let now = Instant::now();
-    // The lock is held so that no run ends between the check and its interrupt.
+    // The lock is held so that no run ends between the check of its limit and its interrupt.
     for due in locked().values_mut().filter(|due| due.at < now) {
         due.is_interrupted = true;
         (host.interrupt)(due.thread);
     }
 }
 
-/// Waits until all threads have stopped. Interrupts the interpreter's code on those that do not stop by themselves.
+/// Waits until all threads have stopped. Interrupts the interpreter's code on threads that do not stop by themselves.
 fn interrupt(threads: &[ScopedJoinHandle<'_, ()>]) {
     let Some(host) = HOST.get() else { return };
     let stopped = Instant::now();
@@ -174,7 +174,7 @@ fn interrupt(threads: &[ScopedJoinHandle<'_, ()>]) {
     }
 }
 
-/// Does work on this thread, and regularly calls `check` to decide whether to stop.
+/// Does work on this thread, and regularly calls `check`, whose error stops the work.
 ///
 /// # Errors
 /// Returns the first error of `check`.

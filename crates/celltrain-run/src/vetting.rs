@@ -1,6 +1,6 @@
-//! Tests properties that every policy must have, with random cells at a separate port.
+//! Tests properties that every buffer policy must have, with random cells at a port outside any network.
 //!
-//! Used by the tests of all built-in policies, and by `celltrain vet` for user policies.
+//! The unit tests apply these checks to all built-in policies, and `celltrain vet` applies them to a user's policy.
 
 pub mod memory;
 
@@ -18,26 +18,27 @@ use celltrain_core::rng::Stream;
 use celltrain_core::units::{Clock, Time};
 use celltrain_scenario::liveness::{self, VCS};
 
-/// Buffer of most trials in cells, as in the LAN scenarios of ATM Forum 96-1269.
+/// Buffer size of most trials in cells, as in the LAN scenarios of ATM Forum 96-1269.
 pub const CAPACITY: u32 = 1000;
 const TRIALS: u32 = 24;
 /// Number of arrivals and departures in one trial.
 const OPERATIONS: u32 = 8000;
-/// Number of arrivals in every four operations, by phase, chosen so that a buffer of a thousand cells fills and
-/// empties.
+/// For each phase of a trial, the number of arrivals in every four operations. The numbers are chosen so that a buffer
+/// of a thousand cells fills and empties.
 const PHASES: [u32; 8] = [3, 3, 3, 2, 1, 3, 1, 1];
-/// Number of operations between two recounts of a long queue.
+/// Number of operations between two recounts of a queue longer than [`SHORT`].
 const BETWEEN_RECOUNTS: u32 = 64;
-/// Number of rounds of the probe with an empty buffer, and duration of the probe in nanoseconds.
+/// Number of rounds of the probe that offers frames to an empty buffer.
 const PROBE_ROUNDS: u32 = 512;
+/// Duration of the probe that offers frames to an empty buffer, in nanoseconds.
 const PROBED_NS: u64 = 10_000_000_000;
-/// Queues up to this length are recounted after every operation.
+/// Maximum length of a queue whose cells are recounted after every operation.
 const SHORT: u32 = 64;
 
-/// An operation at the tested port.
+/// An operation at the port under test.
 #[derive(Clone, Copy, Debug)]
 pub enum Operation {
-    /// A cell of this VC arrives. `tagged` is used for the first cell of a frame and applies to the whole frame.
+    /// A cell of VC `vc` arrives. The value of `tagged` at the first cell of a frame applies to the whole frame.
     Offer {
         /// Number of the VC.
         vc: u32,
@@ -46,30 +47,30 @@ pub enum Operation {
         /// True if the cell's frame is tagged.
         tagged: bool,
     },
-    /// The next waiting cell leaves, if there is one.
+    /// The next waiting cell leaves the port, if a cell is waiting.
     Take,
 }
 
-/// A property that every policy must have.
+/// A property that every buffer policy must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Check {
     /// The queue never exceeds the buffer.
     Capacity,
-    /// The counts passed to the policy, and the counters of the port, equal a recount of the cells.
+    /// The counts that the policy sees and the counters of the port equal a recount of the waiting cells.
     Counts,
     /// A frame is cut only if one of its cells found the buffer full.
     WholeFrames,
-    /// Identical cells and seeds lead to identical decisions.
+    /// A second trial with the same cells and the same seed leads to the same decisions.
     SameSeed,
-    /// Frames are admitted into an empty or nearly empty buffer, and every trial with a large buffer delivers some.
+    /// Frames are admitted into an empty or nearly empty buffer, and every trial with a large buffer delivers frames.
     AdmitsWhenEmpty,
 }
 
 impl Check {
-    /// All checks.
+    /// All properties to check.
     pub const ALL: [Self; 5] = [Self::Capacity, Self::Counts, Self::WholeFrames, Self::SameSeed, Self::AdmitsWhenEmpty];
 
-    /// Returns the name of the check in results.
+    /// Returns the name of the property as results show it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Capacity => "never_above_capacity",
@@ -81,18 +82,18 @@ impl Check {
     }
 }
 
-/// The result of a trial.
+/// The result of a trial of a policy.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// Cells that the port sent, in order.
+    /// Cells that the port sent, in the order of sending.
     pub sent: Vec<Cell>,
-    /// Cell counters of each VC, keyed by label.
+    /// Counters of the cells of each VC, indexed by the VC's label.
     pub counters: Vec<PortCounters>,
     /// Maximum number of waiting cells.
     pub max_queue: u32,
-    /// Number of recounts of the queue.
+    /// Number of recounts of the port's queue.
     pub recounts: u64,
-    /// First violation of each check.
+    /// First violation of each property.
     pub broken: BTreeMap<Check, String>,
 }
 
@@ -104,7 +105,7 @@ impl Outcome {
     }
 }
 
-/// Performs these operations at a port with this policy and a buffer for `capacity` cells.
+/// Performs the operations of a trial at a port with this policy and a buffer for `capacity` cells.
 pub fn trial(policy: Box<dyn BufferPolicy>, capacity: u32, seed: u64, operations: &[Operation]) -> Outcome {
     let overflow = policy.overflow();
     let mut bench = Bench {
@@ -151,7 +152,7 @@ pub fn trial(policy: Box<dyn BufferPolicy>, capacity: u32, seed: u64, operations
     outcome
 }
 
-/// A port and the state of its sources. Frames are numbered per VC.
+/// A port under test, and the frames that its sources are sending. The frames of each VC are numbered separately.
 struct Bench {
     port: Port,
     frames: [u32; VCS.len()],
@@ -171,7 +172,7 @@ impl Bench {
     }
 }
 
-/// Number of cells offered per frame, and the set of frames with a refused cell.
+/// Number of cells of each frame offered so far, and the set of frames with a refused cell.
 #[derive(Default)]
 struct Frames {
     offered: BTreeMap<(u32, u32), u32>,
@@ -179,8 +180,8 @@ struct Frames {
 }
 
 impl Frames {
-    /// Records a cell of a frame. Returns whether the port behaved correctly: after a refusal, only the last cell of a
-    /// frame may enter.
+    /// Records a cell of a frame. Returns whether the port behaved correctly: after a cell of a frame was refused, only
+    /// the frame's last cell may enter.
     fn offered(&mut self, frame: (u32, u32), is_refused: bool, last: bool) -> bool {
         *self.offered.entry(frame).or_insert(0) += 1;
         if is_refused {
@@ -189,7 +190,8 @@ impl Frames {
         is_refused || last || !self.cut.contains(&frame)
     }
 
-    /// Checks that no frame was cut unnecessarily. Must be called after all cells have left.
+    /// Checks that no frame lost a cell unless the buffer was full. The port must be empty when this function is
+    /// called.
     fn whole(&self, sent: &[Cell], counters: &PortCounters, overflow: Overflow) -> Result<(), String> {
         if overflow == Overflow::LoseCell && counters.discarded_remainder > 0 {
             return Err(format!(
@@ -219,13 +221,13 @@ impl Frames {
     }
 }
 
-/// Returns the number of arriving cells that have been refused so far.
+/// Returns the number of arriving cells that the port has refused so far.
 fn refused(port: &Port) -> u64 {
     let counters = port.counters();
     counters.lost_overflow + counters.discarded()
 }
 
-/// Recounts the cells of a port. Returns an error if a counter differs.
+/// Recounts the cells that wait at a port. Returns an error if a counter of the port differs from the recount.
 fn recounted(port: &mut Port) -> Result<(), String> {
     let mut per_vc: TiVec<Label, u32> = ti_vec![0; VCS.len()];
     for cell in port.waiting() {
@@ -252,19 +254,19 @@ fn recounted(port: &mut Port) -> Result<(), String> {
     Ok(())
 }
 
-/// The result of one check, after many trials.
+/// The result of checking one property in many trials.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
-    /// The check.
+    /// The property that was checked.
     pub check: Check,
     /// True if the property was never violated.
     pub holds: bool,
-    /// Summary of the trials, or the violation.
+    /// Summary of the trials, or a description of the first violation.
     pub evidence: String,
 }
 
-/// Runs every check, in trials with random cells derived from this seed. `make` creates the policy for a buffer of this
-/// many cells, or returns `None` if it does not support that size.
+/// Checks every property in trials with random cells derived from `seed`. `make` creates the policy for a buffer of the
+/// given number of cells, or returns `None` if the policy does not support this size.
 pub fn conformance(make: impl Fn(u32) -> Option<Box<dyn BufferPolicy>>, seed: u64) -> Vec<Verdict> {
     let mut draws = Stream::new(seed, "conformance");
     let mut broken: BTreeMap<Check, String> = BTreeMap::new();
@@ -281,7 +283,7 @@ pub fn conformance(make: impl Fn(u32) -> Option<Box<dyn BufferPolicy>>, seed: u6
     for number in 0..TRIALS {
         let small = draws.below(60);
         let operations = operations(&mut draws);
-        // Thresholds in cells may exceed a small buffer.
+        // A policy whose threshold in cells exceeds a small buffer does not support this buffer.
         let capacity = if number.is_multiple_of(3) { small } else { CAPACITY };
         let run = || {
             make(capacity).map(|mut policy| {

@@ -1,5 +1,6 @@
-//! Captures of random networks: an independent reader and the codecs read each capture without an error, or the capture
-//! is refused with a message. The networks push out cells, lose cells on links, host real stacks and open requests.
+//! Tests captures of random networks. An independent reader and the codecs read each capture without an error, or the
+//! capture is refused with a message. The networks push out cells, lose cells on links, host real stacks and open
+//! requests.
 //!
 //! `CELLTRAIN_CAPTURES=200` draws 200 networks, and tshark reads the captures too (`make campaign NAME=captures`).
 //! `CELLTRAIN_CAPTURES_SEED=7` starts with seed 7. Captures are in `target/tmp/captures`.
@@ -43,19 +44,19 @@ struct Case {
     is_vc_mux: bool,
 }
 
-/// A chosen flow.
+/// Flow to which a capture is restricted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Which {
     First,
     Last,
 }
 
-/// Ends of connections.
+/// Implementation of the ends of connections in a network.
 #[derive(Clone, Copy, PartialEq)]
 enum Ends {
     Model,
     Stack(&'static str),
-    /// True if the network has flows as well as queries.
+    /// Requests over simulated TCP. The value is true if the network has flows as well as queries.
     Requests(bool),
 }
 
@@ -127,7 +128,7 @@ fn network(ends: Ends, random: &mut Stream) -> (String, Vec<&'static str>) {
     (text, vec!["sw1->sw2", "sw2->sw1", "sw2->destination1", "source1->sw1"])
 }
 
-/// Draws the TCP or the stack, and the requests.
+/// Draws the TCP variant or the real stack, and the requests.
 fn hosts(ends: Ends, random: &mut Stream) -> String {
     if let Ends::Stack(stack) = ends {
         return format!("[stack.{stack}]\n");
@@ -141,7 +142,7 @@ fn hosts(ends: Ends, random: &mut Stream) -> String {
     format!("{tcp}[incast.q]\nsenders = 2\nbytes = \"20kB\"\ninterval = \"2ms\"\nhandshake = {handshake}\n")
 }
 
-/// Captures a run. Returns the bytes and the number of packets, or the words of a refusal.
+/// Captures a run. Returns the bytes of the capture and its number of packets, or the message of the refusal.
 fn capture(case: &Case) -> Result<(Vec<u8>, u64), String> {
     let (handle, read) = Handle::of_reading(read_toml(&case.scenario, "captures.toml"));
     let handle = handle.unwrap_or_else(|| panic!("{}\n{:?}", case.scenario, read.reading.faults));
@@ -176,7 +177,7 @@ fn flow(handle: &Handle, which: Which) -> String {
     flow.expect("the network has flows").name.clone()
 }
 
-/// Reads a capture. Returns the number of whole packets.
+/// Reads a capture. Returns the number of packets that were captured completely.
 fn read(case: &Case, file: &[u8], count: u64) -> usize {
     let file = reader::read(file);
     let made_up =
@@ -213,7 +214,6 @@ fn read(case: &Case, file: &[u8], count: u64) -> usize {
                 let at = (packet.interface, packet.flags, header.vpi, header.vci);
                 let payload = cell[5..].try_into().expect("the payload has 48 bytes");
                 let frame = frames.entry(at).or_insert_with(Reassembler::new).accept(&payload, header.last_cell());
-                // Reads a capture with tshark. Describes the problem, if there is one.
                 frame.and_then(Result::ok).map(|pdu| unframed(case, pdu.payload))
             }
         };
@@ -235,7 +235,7 @@ fn unframed(case: &Case, payload: Vec<u8>) -> Vec<u8> {
     }
 }
 
-/// Returns the check byte of a cell's header.
+/// Returns the header error control (HEC) byte of a cell's header.
 fn hec(header: [u8; 4]) -> u8 {
     let with = |check: u8| [&header[..], &[check]].concat();
     (0..=u8::MAX)
@@ -243,7 +243,7 @@ fn hec(header: [u8; 4]) -> u8 {
         .expect("exactly one of the 256 checksums is correct")
 }
 
-/// Reads a capture with tshark. Describes the problem, if there is one.
+/// Reads a capture with tshark. Returns a description of the first problem that tshark reports.
 fn read_by_tshark(case: &Case, path: &Path, packets: usize) -> Result<(), String> {
     let checked = ["ip", "tcp", "udp"].map(|protocol| format!("-o{protocol}.check_checksum:TRUE"));
     let fields = ["_ws.malformed", "ip.checksum.status", "tcp.checksum.status", "udp.checksum.status"];

@@ -1,7 +1,7 @@
-//! Compares the memory estimates of runs with the memory they take, measured by a counting allocator.
+//! Compares the memory estimates of runs with the memory that the runs take, measured by a counting allocator.
 //!
-//! The networks are large and the runs short, so that most memory is taken by the records created at the start. There
-//! is only one test, because the allocator counts all threads.
+//! The networks are large and the runs short, so that most memory is taken by the records created at the start of a
+//! run. There is only one test, because the allocator counts the memory of all threads.
 
 use celltrain_core::engine::Engine;
 use celltrain_core::network::Network;
@@ -15,11 +15,11 @@ use peak_alloc::PeakAlloc;
 #[global_allocator]
 static ALLOCATED: PeakAlloc = PeakAlloc;
 
-/// Topology and the rest of a scenario, for the extremes of fifteen measured networks.
+/// Topology and other settings of the networks with the most extreme memory use among fifteen measured networks.
 const NETWORKS: [(&str, &str); 4] = [
     ("n_source = {sources = 1100, link_delay = '5us'}", "buffer = 1000\npolicy.tail_drop = {}"),
     ("chain = {hops = 30, cross = 30, long = 10, link_delay = '5us'}", "buffer = 100\npolicy.epd.threshold = 80"),
-    // A switch with 2100 hosts, of which two send.
+    // A switch with 2100 hosts, of which only two send.
     ("", "buffer = 100\npolicy.tail_drop = {}"),
     (
         "n_source = {sources = 520, link_delay = '5us'}",
@@ -29,7 +29,7 @@ const NETWORKS: [(&str, &str); 4] = [
 
 #[test]
 fn the_memory_that_a_run_uses_lies_between_the_lower_bound_and_the_likely_estimate() {
-    // Create first the objects that exist only once per process.
+    // First create the objects that exist once per process, so that their memory is not measured.
     network(NETWORKS[0]);
     for large in NETWORKS {
         for engine in Engine::ALL {
@@ -41,7 +41,7 @@ fn the_memory_that_a_run_uses_lies_between_the_lower_bound_and_the_likely_estima
             assert!((least..=likely).contains(&taken), "{large:?}, {engine}: {taken} of {least} to {likely}");
         }
     }
-    // Records of requests take most of the memory of the following runs.
+    // In the following runs, records of requests take most of the memory.
     for duration in ["2ms", "4ms"] {
         let network = requests(duration);
         let MemoryEstimate { certain_requests, least, likely, .. } = MemoryEstimate::of(&network).with_records();
@@ -55,7 +55,7 @@ fn the_memory_that_a_run_uses_lies_between_the_lower_bound_and_the_likely_estima
             assert!((least..=likely).contains(&taken), "{duration}, {engine}: {taken} of {least} to {likely}");
         }
     }
-    // Without records, memory does not grow with the number of requests.
+    // Without records of requests, memory does not grow with the number of requests.
     let [short, long] = ["2ms", "16ms"].map(|duration| {
         let mut network = requests(duration);
         network.requests.drops_closed = true;
@@ -65,7 +65,8 @@ fn the_memory_that_a_run_uses_lies_between_the_lower_bound_and_the_likely_estima
         })
     });
     assert!(long < 3 * short, "eight times as many requests take {long} bytes, compared with {short}");
-    // In the fast engine, an averaging interval of 1 ps used to take 10 GB: memory grew with time instead of cells.
+    // Regression: in the fast engine, an averaging interval of 1 ps took 10 GB, because memory grew with simulated time
+    // instead of the number of cells.
     let short = "n_source = {sources = 2, link_delay = '5us'}";
     let network =
         network((short, "buffer = 1000\npolicy.tail_drop = {}\nallocator.erica.interval = '1ps'\n[vc.'tcp1-2'.abr]"));
@@ -74,7 +75,7 @@ fn the_memory_that_a_run_uses_lies_between_the_lower_bound_and_the_likely_estima
         let taken = peak(ALLOCATED.current_usage(), || drop(engine.run_to_end(&network)));
         assert!(taken < 1 << 20, "{}: {taken}", engine.name());
     }
-    // Regression: each fault took a kilobyte. Now only a thousand faults are kept.
+    // Regression: each fault of a scenario took a kilobyte. Now only the first thousand faults are stored.
     let text = (0..20_000).map(|i| format!("key{i} = {i}")).collect::<Vec<String>>().join("\n");
     let of_text = peak(ALLOCATED.current_usage(), || drop(Document::from_toml(&text)));
     let of_faults = peak(ALLOCATED.current_usage(), || {

@@ -21,7 +21,7 @@ pub fn network(scenario: &Scenario, seed: u64) -> Network {
     network_unless(scenario, seed, &CancellationToken::never()).expect("no test cancels a run")
 }
 
-/// Builds the network of a checked scenario, unless cancelled.
+/// Builds the network of a checked scenario, unless the token cancels the work.
 ///
 /// # Errors
 /// Returns [`Interrupted`] if cancelled.
@@ -72,7 +72,8 @@ impl ResolvedScenario<'_> {
             }
         }
         for &[data_vc, ack_vc] in &of_flow {
-            // Each direction has its own loop. Both use the parameters of the data VC.
+            // Each direction of an ABR connection has a separate control loop. The two loops use the parameters of the
+            // data VC.
             let abr = tables.vc(data_vc).and_then(|own| own.abr.as_ref());
             for (vc, partner) in [(data_vc, ack_vc), (ack_vc, data_vc)].into_iter().filter(|_| abr.is_some()) {
                 vcs[vc].abr = abr.cloned();

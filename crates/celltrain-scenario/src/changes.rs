@@ -1,4 +1,5 @@
-//! Links whose rate or delay changes: checks their tables, and converts them to the network's changes.
+//! Links whose rate or delay changes. This module checks the tables of such links, and converts them to changes in the
+//! network.
 
 use celltrain_core::aal5::Framing;
 use celltrain_core::index::{LinkIndex, MemoryIndex};
@@ -19,7 +20,7 @@ use crate::scope::Scope;
 use crate::topology::Layout;
 use crate::topology::links::{check_delay, check_rate};
 
-/// The changes of a link, with its highest rate and its shortest delay.
+/// The changes of a link, with the link's highest rate and shortest delay.
 pub(crate) struct ChangedLink {
     pub(crate) changes: LinkChanges,
     pub(crate) rate: BitRate,
@@ -28,10 +29,10 @@ pub(crate) struct ChangedLink {
 
 /// A walk of more steps than this is probably an error in the unit.
 const MOST_STEPS: u64 = 10_000_000;
-/// The longest trace lasts as long as the longest run.
+/// Maximum length of a trace, as long as the longest run.
 const LONGEST_TRACE_MS: u64 = 1_000_000_000;
 
-/// The names of the keys, and whether a link has them.
+/// Returns the names of the keys that change a link, and for each key whether the link has it.
 pub(crate) fn keys(options: &LinkOptions) -> [(&'static str, bool); 4] {
     let LinkOptions { rate_change, delay_change, jitter, reorder, .. } = options;
     [
@@ -42,7 +43,7 @@ pub(crate) fn keys(options: &LinkOptions) -> [(&'static str, bool); 4] {
     ]
 }
 
-/// Returns the changes of a link, unless it has none or its table has faults.
+/// Returns the changes of a link; `None` if the link has no changes or its table has faults.
 pub(crate) fn resolve(
     scenario: &Scenario,
     layout: &Layout,
@@ -66,7 +67,7 @@ pub(crate) fn resolve(
     (scope.found().count() == before).then_some(of_link)
 }
 
-/// Refuses changes of links on which they have no effect or are not supported.
+/// Refuses changes of a link on which they would have no effect or are not supported.
 fn check_place(
     scenario: &Scenario,
     layout: &Layout,
@@ -163,7 +164,7 @@ fn change_rate(scenario: &Scenario, options: &RateChangeOptions, of_link: &mut C
     of_link.changes.rate = Some(change);
 }
 
-/// Returns a trace, and reports its faults.
+/// Returns a trace of delivery opportunities, and reports its faults.
 fn trace(milliseconds: &[u64], rate: BitRate, scope: &mut Scope<'_>) -> Option<Trace> {
     let Some(&last) = milliseconds.last() else {
         scope.refuse("is empty; list milliseconds at which the link may deliver, such as [1, 2, 2, 5]");
@@ -260,7 +261,7 @@ fn change_delays(scenario: &Scenario, options: &LinkOptions, of_link: &mut Chang
     of_link.delay = least;
 }
 
-/// Refuses an empty list of changes, and changes that are not in order.
+/// Refuses an empty list of changes, and changes that are not in order of time.
 fn check_times(times: impl Iterator<Item = Duration>, list: &mut Scope<'_>) {
     let mut before: Option<Duration> = None;
     for (number, at) in times.enumerate() {

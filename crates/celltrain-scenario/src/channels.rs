@@ -1,4 +1,4 @@
-//! The virtual channels of a layout, and the links at which they merge.
+//! The virtual channels (VCs) of a layout, and the links at which VCs merge.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::topology::links::meeting;
 /// The virtual channels of a layout.
 #[derive(Default)]
 pub struct Channels {
-    /// All VCs.
+    /// All VCs of the layout.
     pub vcs: TiVec<VcIndex, Vc>,
     /// Points at which several VCs merge into one.
     pub merges: TiVec<MergeIndex, Merge>,
@@ -21,11 +21,11 @@ pub struct Channels {
     pub of_flow: TiVec<FlowIndex, [VcIndex; 2]>,
 }
 
-/// Creates the VCs for the layout of a valid topology: two for each flow that does not share its VC.
+/// Creates the VCs for the layout of a valid topology: two VCs for each flow that does not share its VC.
 ///
-/// A VC shared by flows from the same host has the given name, with the suffix `-acks` in the reverse direction. If
-/// flows from several hosts merge, each branch before the merge has the name of its first flow, and a separate VC in the
-/// reverse direction.
+/// A VC shared by flows from the same host has the name that the layout gives, with the suffix `-acks` in the reverse
+/// direction. If flows from several hosts merge, each branch before the merge is a VC with the name of the branch's
+/// first flow, and has a separate VC in the reverse direction.
 pub fn channels(layout: &Layout) -> Channels {
     let mut channels = Channels::default();
     let mut branches: BTreeMap<(&str, &[LinkIndex]), [VcIndex; 2]> = BTreeMap::new();

@@ -1,9 +1,9 @@
-//! Checks values against each other and against the machine's memory. A scenario that can be parsed may still be
-//! impossible to run, or give results that cannot be trusted.
+//! Checks the values of a scenario against each other and against the machine's memory. A scenario that can be parsed
+//! may still be impossible to run, or give results that cannot be trusted.
 //!
-//! A scenario passes each module once: `settings` needs no layout; `tables`, `vcs` and `ports` judge the
-//! `ResolvedScenario`, from which the network is built afterwards. A check gets a scope, which contains the current path
-//! and collects faults.
+//! Each module checks a scenario once. `settings` needs no layout. `tables`, `vcs` and `ports` check the
+//! `ResolvedScenario`, from which the network is built afterwards. A check gets a scope, which contains the current
+//! path and collects faults.
 
 mod ports;
 mod refusals;
@@ -22,14 +22,14 @@ use crate::scenario::Scenario;
 use crate::scope::Scope;
 use crate::{Candidate, Fits};
 
-/// The findings of the checks.
+/// The faults and warnings found by the checks, and the network that the checks built.
 #[derive(Debug, Default)]
 pub struct Verdict {
-    /// All faults.
+    /// All faults of the scenario.
     pub faults: Faults,
     /// Warnings to consider before trusting a result.
     pub warnings: Vec<Warning>,
-    /// The network to run, unless the scenario has other faults.
+    /// The network of the scenario; `None` if the scenario has faults other than the network's size.
     pub network: Option<Network>,
     /// True if one of the faults is that the network is too large.
     pub does_not_fit: bool,
@@ -60,7 +60,7 @@ pub fn check(
     };
     verdict.does_not_fit =
         !root.at("topology").at(topology).at(key).is_refused() && is_too_large(Candidate::Planned(size), &mut root);
-    // The layout can be created only if the topology has no faults and is not too large.
+    // The layout of a topology can be created only if the topology has no faults and is not too large.
     let layout = match laid_out.filter(|_| root.found().count() == before) {
         None if root.found().count() == before => Some(scenario.topology.config().lay_out(token)?),
         found => found,

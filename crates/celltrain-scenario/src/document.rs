@@ -1,4 +1,4 @@
-//! Parses a scenario's text into values with line numbers.
+//! Parses the text of a scenario into values with line numbers.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use toml::de::{DeTable, DeValue};
 
 use crate::fault::{Fault, KeyFault};
 
-/// The values in a text, and the line of each key.
+/// The values in the text of a scenario, and the line of each key.
 #[derive(Clone, Debug)]
 pub struct Document {
-    /// The values.
+    /// The values in the text.
     pub root: Value,
     lines: BTreeMap<String, usize>,
     from_text: bool,
@@ -31,18 +31,20 @@ impl SyntaxFault {
     }
 }
 
-/// Even scenarios that list networks of ten thousand nodes are smaller, so a larger file cannot be a scenario.
+/// Maximum size of a scenario in TOML. Even scenarios that list networks of ten thousand nodes are smaller, so a larger
+/// file cannot be a scenario.
 const MAX_BYTES: usize = 16 << 20;
-/// The limit for JSON is higher, because programs write all default values.
+/// Maximum size of a scenario in JSON. This limit is higher than that of TOML, because programs write every default
+/// value.
 const MAX_JSON_BYTES: usize = 4 * MAX_BYTES;
-/// Maximum length of a quotation from the text. Messages also contain the line number, so longer quotations are not
-/// needed.
+/// Maximum length of a quotation from the text in a message. Messages also contain the line number, so longer
+/// quotations are not needed.
 const MAX_QUOTED: usize = 60;
-/// Maximum number of errors reported for a text.
+/// Maximum number of syntax errors reported for a text.
 const MAX_SYNTAX_FAULTS: usize = 20;
 
 impl Document {
-    /// Reads TOML.
+    /// Reads a text in TOML.
     ///
     /// # Errors
     /// Returns the syntax errors of the text, each with its line.
@@ -53,7 +55,7 @@ impl Document {
             let mut faults: Vec<SyntaxFault> = Vec::new();
             let lines = LineIndex::new(text);
             for fault in errors.iter().map(|error| syntax_fault(text, &lines, error)) {
-                // When nesting is too deep, all further errors of the parser are meaningless.
+                // If the nesting is too deep, all further errors of the parser are meaningless.
                 let is_too_deep = fault.problem.contains("recurse");
                 if faults.last() != Some(&fault) {
                     faults.push(fault);
@@ -70,7 +72,7 @@ impl Document {
         Ok(document)
     }
 
-    /// Reads JSON.
+    /// Reads a text in JSON.
     ///
     /// # Errors
     /// Returns the syntax error of the text, with its line.
@@ -133,7 +135,8 @@ impl Document {
             }
             DeValue::Float(float) => {
                 let number = float.as_str().parse::<f64>().ok().and_then(serde_json::Number::from_f64);
-                // JSON has neither inf nor nan. Written as strings, they are refused like other wrong values.
+                // JSON has neither inf nor nan. They are represented as strings, so that the check refuses them like
+                // other wrong values.
                 number.map_or_else(|| Value::from(float.as_str()), Value::Number)
             }
             DeValue::Boolean(truth) => Value::from(*truth),
@@ -153,13 +156,13 @@ impl Document {
 
 /// Returns the path of a key inside a table.
 pub fn join(path: &str, key: &str) -> String {
-    // Keys are quoted as in TOML if necessary.
+    // A key that is not a bare key is quoted as in TOML.
     let bare = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
     let key = if bare { key.to_string() } else { format!("{key:?}") };
     if path.is_empty() { key } else { format!("{path}.{key}") }
 }
 
-/// Returns the path of a setting of a table; `setting` may be a key of a table in it, such as `timer.maximum_rto`.
+/// Returns the path of a setting of a table. `setting` may be a path inside the table, such as `timer.maximum_rto`.
 pub fn join_setting(path: &str, setting: &str) -> String {
     setting.split('.').fold(path.to_string(), |path, key| join(&path, key))
 }

@@ -1,24 +1,25 @@
-//! Faults of a scenario: their parts, and the messages to print.
+//! Faults and warnings about a scenario: their parts, and the messages to print.
 
 use std::fmt;
 use std::ops::Deref;
 
 use serde::Serialize;
 
-/// A fault: its location, the problem, and the remedy.
+/// A fault of a scenario: its location, the problem and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fault {
-    /// The file, or another name of the source.
+    /// Name of the file that contains the fault, or another name of the source.
     pub file: String,
-    /// The line, from 1; `None` if unknown (as in JSON).
+    /// Line of the fault, from 1; `None` if the line is unknown, as in JSON.
     pub line: Option<usize>,
-    /// The key's full path, for example `port.bottleneck.buffer`; empty for the text as a whole.
+    /// Full path of the faulty key, for example `port.bottleneck.buffer`; empty if the fault concerns the text as a
+    /// whole.
     pub key: String,
-    /// The value as written; empty if there is none.
+    /// The faulty value as the user wrote it; empty if the fault is not in a value.
     pub value: String,
     /// The problem and its remedy, as a clause after `key = value`.
     pub problem: String,
-    /// The complete line to print.
+    /// The complete message to print.
     pub message: String,
     /// Lines to print below the message: an excerpt in which the position is marked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -28,7 +29,7 @@ pub struct Fault {
 /// A warning to consider before trusting a result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Warning {
-    /// The key's full path.
+    /// Full path of the key.
     pub key: String,
     /// The text of the warning.
     pub message: String,
@@ -37,30 +38,30 @@ pub struct Warning {
 /// A fault whose file and line are still unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyFault {
-    /// The key's full path.
+    /// Full path of the key.
     pub key: String,
-    /// The value as written; empty if there is none.
+    /// The faulty value as the user wrote it; empty if the fault is not in a value.
     pub value: String,
-    /// A clause that follows `key = value`.
+    /// The problem and its remedy, as a clause after `key = value`.
     pub problem: String,
     /// Lines to print below the message; see [`Fault::excerpt`].
     pub excerpt: Vec<String>,
 }
 
-/// Faults of a scenario. Only the first ones are stored and the rest are counted, because a file may have a hundred
-/// thousand.
+/// Faults of a scenario. The first faults are stored and all further faults are only counted, because a file may have a
+/// hundred thousand faults.
 #[derive(Debug, Default)]
 pub struct Faults {
     kept: Vec<KeyFault>,
     count: usize,
 }
 
-/// Maximum number of faults stored. A longer list probably means that a faulty program wrote the scenario, and no user
-/// would read all of it.
+/// Maximum number of faults that are stored. More faults probably mean that a faulty program wrote the scenario, and no
+/// user would read them all.
 pub const MAX_FAULTS: usize = 1000;
 
 impl Faults {
-    /// Adds a fault.
+    /// Adds a fault to the list.
     pub fn push(&mut self, fault: KeyFault) {
         self.count = self.count.saturating_add(1);
         if self.kept.len() < MAX_FAULTS {
@@ -75,7 +76,8 @@ impl Faults {
         self.kept.extend(others.kept.into_iter().take(room));
     }
 
-    /// Merges equal faults from index `from` on. `note` describes the number of faults merged into one.
+    /// Merges equal faults from index `from` on. `note` returns a clause about the number of faults that were merged
+    /// into one.
     pub fn merge_equal(&mut self, from: usize, note: impl Fn(usize) -> String) {
         let mut merged: Vec<(KeyFault, usize)> = Vec::new();
         let from = from.min(self.kept.len());
@@ -119,7 +121,7 @@ impl KeyFault {
         Self { key: key.into(), value: value.to_string(), problem: problem.into(), excerpt: Vec::new() }
     }
 
-    /// Creates a fault in a key, without a value.
+    /// Creates a fault that concerns a key, not its value.
     pub fn of_key(key: impl Into<String>, problem: impl Into<String>) -> Self {
         Self { key: key.into(), value: String::new(), problem: problem.into(), excerpt: Vec::new() }
     }
@@ -140,11 +142,13 @@ impl KeyFault {
     }
 }
 
-/// Maximum number of characters of a value in a message, and of a whole clause; longer strings are cut in the middle.
+/// Maximum number of characters of a value in a message. A longer value is shortened in the middle.
 const MOST_VALUE: usize = 100;
+/// Maximum number of characters of a clause in a message. A longer clause is shortened in the middle.
 const MOST_CLAUSE: usize = 1000;
 
-/// Returns a string unchanged if it is short; otherwise returns its beginning, length and end.
+/// Returns a string unchanged if it has at most `most` characters. Otherwise returns the string's beginning, length and
+/// end.
 fn shortened(text: &str, most: usize) -> String {
     let length = text.chars().count();
     if length <= most {

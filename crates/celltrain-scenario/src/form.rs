@@ -1,9 +1,9 @@
-//! Checks values against the JSON Schema of a scenario, and reports every fault in plain words.
+//! Checks the values of a scenario against the JSON Schema, and reports every fault in plain words.
 //!
-//! The schema is generated from the Rust types, so no key is named here. The checks support the schema features that
-//! those types use, and three extensions: `x-quantity` (a number with a unit), `x-threshold` (a threshold of a buffer)
-//! and `x-expect` (a description of the expected value). Malformed values are removed from the document, so that the
-//! rest can still be read and checked.
+//! The schema is generated from the Rust types, so this module names no key. The checks support the schema features
+//! that these types use, and three extensions: `x-quantity` (a number with a unit), `x-threshold` (a threshold of a
+//! buffer) and `x-expect` (a description of the expected value). Malformed values are removed from the document, so
+//! that the other values can still be read and checked.
 
 use std::sync::LazyLock;
 
@@ -24,7 +24,7 @@ use crate::scenario::schema;
 /// # Errors
 /// Returns [`Interrupted`] if cancelled.
 pub fn check(root: &mut Value, token: &CancellationToken<'_>) -> Result<Faults, Interrupted> {
-    // Cached, because a sweep reads thousands of scenarios.
+    // The schema is generated only once, because a sweep reads thousands of scenarios.
     static SCHEMA: LazyLock<Value> = LazyLock::new(schema);
     let cell_bytes = root["cell"]["size"].as_str().and_then(|size| size.parse::<Bytes>().ok());
     let cell_bytes = cell_bytes.map_or(CELL_BYTES, |size| size.bytes).max(1);
@@ -48,12 +48,12 @@ struct Form<'a> {
     cell_bytes: u64,
     faults: Faults,
     token: &'a CancellationToken<'a>,
-    /// An error if the check was cancelled. The check then skips all remaining values.
+    /// An error if the check was cancelled. A cancelled check skips all remaining values.
     stopped: Result<(), Interrupted>,
 }
 
 impl<'a> Form<'a> {
-    /// Checks a value. Returns false if it is malformed and must be removed.
+    /// Checks a value. Returns false if the value is malformed and must be removed.
     fn value(&mut self, value: &mut Value, schema: &'a Value, path: &str) -> bool {
         self.stopped = self.stopped.and_then(|()| self.token.tick(1));
         if self.stopped.is_err() {
@@ -94,7 +94,7 @@ impl<'a> Form<'a> {
     fn object(&mut self, map: &mut Map<String, Value>, schema: &'a Value, path: &str) {
         let properties = schema["properties"].as_object();
         let known: Vec<&str> = properties.into_iter().flat_map(Map::keys).map(String::as_str).collect();
-        // If a key is misspelt, do not also report it as missing.
+        // If a required key is misspelt, do not also report the key as missing.
         let mut meant = Vec::new();
         let before = self.faults.len();
         map.retain(|key, value| {
@@ -113,7 +113,7 @@ impl<'a> Form<'a> {
                     self.faults.push(KeyFault::of_key(&path, unknown_key(key, &known)));
                     false
                 }
-                // In addition to the known keys, users may add their own tables, but no other values.
+                // In addition to the known keys, users may add tables of their own, but no other values.
                 Value::Object(_) if !known.is_empty() && !value.is_object() => {
                     self.faults.push(KeyFault::of_key(&path, unknown_key(key, &known)));
                     false
@@ -171,12 +171,12 @@ impl<'a> Form<'a> {
         let words: Vec<&str> = choices.iter().flat_map(constants).collect();
         let meant = value.as_str().and_then(|given| nearest(given, words.iter().copied()));
         let hint = meant.map(|name| format!("; did you mean {name:?}?")).unwrap_or_default();
-        // If the value is optional, report the requirements that apply when it is present.
+        // If the value is optional, report the requirements that apply to a value that is present.
         let present: Vec<&Value> = choices.iter().filter(|choice| choice["type"] != "null").collect();
         if let ([only], None) = (present.as_slice(), schema.get("x-expect")) {
             return self.value(value, only, path);
         }
-        // If the value is a table and only one choice is a table, the fault must be inside it.
+        // If the value is a table and only one choice is a table, the fault must be inside the table.
         let tables: Vec<&Value> =
             present.iter().copied().filter(|choice| allows(self.resolve(choice), "object")).collect();
         if let (true, &[table]) = (value.is_object(), tables.as_slice()) {
@@ -226,7 +226,7 @@ impl<'a> Form<'a> {
     fn quantity(&mut self, value: &Value, quantity: &str, path: &str) -> bool {
         let text = match value {
             Value::String(text) => text.clone(),
-            // The error for a quantity also explains that a bare number lacks its unit.
+            // The error of the parser of quantities also explains that a bare number lacks a unit.
             Value::Number(number) => number.to_string(),
             _ => "?".to_string(),
         };
@@ -341,7 +341,7 @@ fn fits(value: &Value, schema: &Value) -> bool {
         && (schema["format"] != "uint32" || number <= f64::from(u32::MAX))
 }
 
-/// Returns the largest value of an integer type, if the schema names one.
+/// Returns the largest value of the integer type that the schema names; `None` if it names no integer type.
 fn largest(schema: &Value) -> Option<String> {
     match schema["format"].as_str()? {
         "uint8" => Some(u8::MAX.to_string()),
@@ -352,7 +352,8 @@ fn largest(schema: &Value) -> Option<String> {
     }
 }
 
-/// If a size in bytes is written where cells are counted, returns the problem; `None` if the text is not a size.
+/// Returns the problem of a size in bytes that is given where a number of cells is required; `None` if the text is not
+/// a size.
 fn in_cells(text: &str, cell_bytes: u64) -> Option<String> {
     let size: Bytes = text.parse().ok()?;
     let cells = size.bytes.div_ceil(cell_bytes);
@@ -363,14 +364,14 @@ fn in_cells(text: &str, cell_bytes: u64) -> Option<String> {
 }
 
 /// Returns whether the value is a text although a number is required. TOML's `nan`, `inf` and integers beyond 128 bits
-/// count as numbers, although the parser delivers them as text.
+/// count as numbers, although the parser represents them as text.
 fn is_text_for_a_number(text: &str, schema: &Value) -> bool {
     let is_number = text.parse::<f64>().is_ok_and(|number| number.is_nan() || number.abs() > i128::MAX as f64);
     (allows(schema, "number") || allows(schema, "integer")) && !is_number
 }
 
-/// Returns the number that a text such as `32` or `1/32` represents, if the schema accepts it. Otherwise returns some
-/// acceptable number.
+/// Returns the number that a text such as `32` or `1/32` represents, if the schema accepts this number. Otherwise
+/// returns any number that the schema accepts.
 fn example(text: &str, schema: &Value) -> Value {
     let number = |text: &str| text.trim().parse::<f64>().ok();
     let (above, below) = text.split_once('/').unwrap_or((text, "1"));
@@ -420,7 +421,7 @@ fn shown(value: &Value) -> String {
     match value {
         Value::Object(_) => "{...}".to_string(),
         Value::Array(items) => format!("[{} item{}]", items.len(), if items.len() == 1 { "" } else { "s" }),
-        // The parser delivers an integer beyond 64 bits as a float.
+        // The parser represents an integer beyond 64 bits as a float.
         Value::Number(number) if number.as_f64().is_some_and(|it| it.abs() >= u64::MAX as f64 && it.abs() < 1e40) => {
             format!("{:.0}", number.as_f64().unwrap_or_default())
         }

@@ -4,8 +4,8 @@ use celltrain_core::cancellation::CancellationToken;
 
 use crate::fault::{KeyFault, nearest};
 
-/// Suggests the name that was probably meant. Gives no suggestions if there are many faults, because these are
-/// unlikely to be typos, and each search takes time.
+/// Returns a suggestion of the name that the user probably meant. If there are many faults, gives no suggestion,
+/// because many faults are unlikely to be typing errors, and each search takes time.
 pub(crate) fn hint<'a>(
     given: &str,
     names: impl IntoIterator<Item = &'a str>,
@@ -16,7 +16,7 @@ pub(crate) fn hint<'a>(
     if faults.len() < MOST { closest(given, names, token) } else { None }
 }
 
-/// Returns the name most similar to `given`, if one is similar enough. Returns early if cancelled.
+/// Returns the name most similar to `given`; `None` if no name is similar enough, or if the token cancels the search.
 pub(crate) fn closest<'a>(
     given: &str,
     names: impl IntoIterator<Item = &'a str>,
@@ -25,7 +25,7 @@ pub(crate) fn closest<'a>(
     nearest(given, token.each(names).map_while(Result::ok))
 }
 
-/// Formats a suggestion for a message, followed by a space; empty if there is none.
+/// Formats a suggestion for a message, followed by a space; empty if there is no suggestion.
 pub(crate) fn did_you_mean(meant: Option<&str>) -> String {
     meant.map(|meant| format!("did you mean \"{meant}\"? ")).unwrap_or_default()
 }

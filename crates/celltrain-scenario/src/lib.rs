@@ -2,9 +2,10 @@
 //!
 //! The types in [`scenario`] are the single source of truth: the JSON Schema, the Python models and the defaults are
 //! derived from them. Reading has three steps: [`document`] (text to values with line numbers), [`form`] (values
-//! against the schema) and [`check`] (values against each other). Each step collects all its faults instead of stopping
-//! at the first. [`topology`] contains the available topologies, one file each. `ResolvedScenario` resolves the tables of a
-//! scenario for a layout, and [`build`] translates them into the network that the engines run.
+//! against the schema) and [`check`] (values against each other). Each step collects all faults instead of stopping at
+//! the first fault. [`topology`] contains the available topologies, one per file. `ResolvedScenario` resolves the
+//! tables of a scenario for a layout, and [`build`] translates the resolved tables into the network that the engines
+//! run.
 
 // Arithmetic on user settings must not overflow even for the largest values. Lints against lossy casts are enabled in
 // the whole workspace.
@@ -49,15 +50,16 @@ use serde_json::Value;
 /// The result of reading a scenario.
 #[derive(Clone, Debug)]
 pub struct Reading {
-    /// The scenario, if it has no faults.
+    /// The scenario; `None` if it has faults.
     pub scenario: Option<Scenario>,
-    /// All faults.
+    /// All faults of the scenario.
     pub faults: Vec<Fault>,
     /// Warnings to consider before trusting the results.
     pub warnings: Vec<Warning>,
-    /// The network built by the checks with the scenario's own seed; `None` if there are faults.
+    /// The network built by the checks with the scenario's own seed; `None` if the scenario has faults.
     pub network: Option<Network>,
-    /// True if the network is too large for the memory now available. It may fit on another machine, or later.
+    /// True if the network is too large for the memory now available. The same network may fit on another machine, or
+    /// later.
     pub does_not_fit: bool,
 }
 
@@ -80,8 +82,8 @@ pub enum Candidate<'a> {
     Built(&'a Network),
 }
 
-/// Checks the size of a network. Returns the reason if it is too large. For a built network, this is called only if
-/// there are no other faults.
+/// Function that checks the size of a network. Returns the reason if the network is too large. For a built network, the
+/// function is called only if the scenario has no other faults.
 pub type Fits<'a> = dyn Fn(Candidate<'_>) -> Result<(), String> + 'a;
 
 /// Reads a scenario in TOML. `source` is the name used in faults, usually the file name.
@@ -94,7 +96,8 @@ pub fn read_json(text: &str, source: &str) -> Reading {
     Reader { source, fits: &|_| Ok(()), token: &CancellationToken::never() }.json(text).expect("no test cancels a run")
 }
 
-/// Reader of scenarios: a source name, a size check, and a cancellation check. Large scenarios take seconds to read.
+/// Reader of a scenario, with a check of the network's size and a token that cancels the reading, because reading a
+/// large scenario takes seconds.
 #[derive(Clone, Copy)]
 pub struct Reader<'a> {
     /// The name used in faults, usually the file name.
@@ -138,8 +141,8 @@ fn read(document: Result<Document, Vec<document::SyntaxFault>>, reader: Reader<'
     complete_profiles(&mut document.root);
     let mut faults = form::check(&mut document.root, token)?;
     let (mut warnings, mut network, mut does_not_fit) = (Vec::new(), None, false);
-    // Malformed values were removed, so the rest can also be checked, unless a required key is missing. If some faults
-    // were not stored, it is unknown which values were removed.
+    // Malformed values were removed, so the other values can also be checked, unless a required key is missing. If some
+    // faults were not stored, it is unknown which values were removed.
     let scenario: Option<Scenario> = if faults.more() > 0 { None } else { Scenario::deserialize(&document.root).ok() };
     token.check()?;
     if let Some(scenario) = &scenario {
@@ -163,7 +166,7 @@ fn read(document: Result<Document, Vec<document::SyntaxFault>>, reader: Reader<'
     Ok(Reading { scenario, faults, warnings, network, does_not_fit })
 }
 
-/// Adds the values that the profile of each TCP gives to absent keys at the top of its table.
+/// Adds, for absent keys at the top of each TCP table, the values that the table's profile gives them.
 fn complete_profiles(root: &mut Value) {
     let complete = |table: &mut Value| {
         let tcps = table.get_mut("tcp").and_then(Value::as_object_mut);

@@ -1,9 +1,9 @@
 //! Detects policies that refuse frames at an empty or nearly empty buffer.
 //!
-//! Such a policy delivers little or nothing, but passes all other checks. A probe offers one-cell frames to a port with
-//! the policy, at times spread over a run, and empties the buffer in between. It also offers a 12-cell frame while
-//! another frame is waiting, and while a frame and a single cell of another VC are waiting. A policy that decides at the
-//! head of the queue is also asked about frames that have not waited.
+//! A policy that refuses these frames delivers little or nothing, but passes all other checks. A probe offers frames of
+//! one cell to a port with the policy, at times spread over a run, and empties the buffer after each frame. The probe
+//! also offers a frame of 12 cells while another frame is waiting, and while a frame and one cell of another VC are
+//! waiting. If a policy decides at the head of the queue, the probe also offers frames that have not waited to it.
 
 #![expect(clippy::arithmetic_side_effects, reason = "no overflow: a probe sends few frames")]
 
@@ -21,35 +21,37 @@ use celltrain_core::port::{Port, PortEvent};
 use celltrain_core::rng::Stream;
 use celltrain_core::units::{Span, Time};
 
-/// VC names used if a policy's settings do not name VCs.
+/// Names of the VCs at the probed port if the settings of the policy do not name VCs.
 pub const VCS: [&str; 4] = ["tcp1", "tcp2", "tcp3", "tcp4"];
-/// Number of rounds when checking a scenario, which takes about 50 microseconds.
+/// Number of rounds of a probe when a scenario is checked. A probe takes about 50 microseconds.
 pub const ROUNDS: u32 = 64;
-/// Maximum number of rounds, regardless of the number of VCs.
+/// Maximum number of rounds of a probe, regardless of the number of VCs.
 const MOST_ROUNDS: u32 = 1024;
 const ROUNDS_PER_VC: u32 = 4;
-/// Number of frames offered at the head of the queue.
+/// Number of frames offered to a policy that decides at the head of the queue.
 const HEADS: usize = 64;
 /// A policy that admits less than one in this many frames into an empty buffer causes a warning.
 const LEAST_SHARE: u32 = 4;
 /// Number of cells in a frame with 512 bytes of data, the default for every TCP.
 const FRAME_CELLS: u32 = 12;
-/// A buffer must have space for this many frames. In a smaller buffer, a policy may rightly admit one frame at a time.
+/// Minimum number of frames for which a buffer must have room to be probed with frames of several cells. In a smaller
+/// buffer, a policy may rightly admit only one frame at a time.
 const LEAST_FRAMES: u32 = 10;
-/// Advice for formulas that only compare shares. Replacing `<` by `<=` would not be enough: frames would be admitted
-/// into an empty buffer only.
+/// Advice for formulas that only compare shares. Replacing `<` by `<=` would not be enough, because then frames would
+/// be admitted only into an empty buffer.
 const HINT: &str = "; add \"X <= ... or\"";
 
-/// The result of a probe.
+/// The result of a probe of a buffer policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Probe {
     /// Number of untagged frames offered to an empty buffer.
     pub offered: u32,
-    /// Number of the offered frames that were admitted.
+    /// Number of these frames that the policy admitted.
     pub admitted: u32,
-    /// Faults of the policy, with reasons if it is a formula. Empty if the policy admits frames as it should.
+    /// Descriptions of the refusals that make the policy useless, with reasons if the policy is a formula; empty if
+    /// there are no such refusals.
     pub refusals: Vec<String>,
-    /// A restriction of a policy that does deliver frames, for example to one waiting frame per VC.
+    /// A restriction of a policy that delivers frames, for example a limit of one waiting frame per VC.
     pub remark: Option<String>,
 }
 
@@ -87,9 +89,10 @@ pub fn probe(
         if port_info.capacity.is_some_and(|capacity| capacity < 2) {
             continue;
         }
-        // Offer frames while a single cell is waiting: first a cell of another VC, then a cell of the same VC.
+        // Offer frames while one cell is waiting: first a cell of another VC, then a cell of the frame's VC.
         bench.offer_beside([vc, other], 1, &mut tried.cell_waits);
-        // One admission is enough to prove that frames are admitted, and twelve-cell frames are slow to test.
+        // Stop after the first admission, which proves that frames are admitted, because frames of 12 cells are slow to
+        // test.
         if tried.frame_waits.iter().any(|attempts| attempts.admitted == 0)
             && port_info.capacity.is_none_or(|capacity| capacity >= FRAME_CELLS * LEAST_FRAMES)
         {
@@ -107,7 +110,7 @@ pub fn probe(
     Probe { offered: tried.empty.offered, admitted: tried.empty.admitted, refusals, remark }
 }
 
-/// Returns whether a policy drops all frames that have not waited, as the run starts.
+/// Returns whether a policy, in its initial state, drops all frames that have not waited.
 fn drops_all(policy: &mut dyn HeadPolicy, vcs: usize) -> bool {
     let mut rng = Stream::new(1, "liveness at the head");
     let mut drops = |vc: usize| {
@@ -118,14 +121,14 @@ fn drops_all(policy: &mut dyn HeadPolicy, vcs: usize) -> bool {
     (0..vcs).cycle().take(HEADS).all(&mut drops)
 }
 
-/// Counts of frames offered in one state of the buffer.
+/// Numbers of frames offered and admitted while the buffer had a certain content.
 #[derive(Clone, Default)]
 struct Attempts {
     offered: u32,
     admitted: u32,
     /// Number of frames offered up to the last admitted frame.
     until_last: u32,
-    /// Reasons for the first refusal.
+    /// Comparisons in a formula that caused the first refusal.
     clauses: Vec<Clause>,
 }
 
@@ -143,14 +146,14 @@ impl Attempts {
         self.offered > 0 && self.admitted == 0
     }
 
-    /// Returns the message for a refusal, including its reason.
+    /// Returns the message for a refusal that `what` describes, with the reasons for the refusal.
     fn told(&self, what: &str) -> String {
         format!("{what}{}", reasons(&self.clauses, HINT))
     }
 }
 
-/// Returns the reasons for a refusal, after a colon, with a hint if a comparison is false only because it is strict.
-/// Empty if there are no reasons.
+/// Returns a colon and the reasons for a refusal, with a hint if a comparison is false only because it is strict. The
+/// text is empty if there are no reasons.
 fn reasons(clauses: &[Clause], hint: &str) -> String {
     if clauses.is_empty() {
         return String::new();
@@ -164,20 +167,21 @@ fn reasons(clauses: &[Clause], hint: &str) -> String {
     format!(": {reasons}{hint}")
 }
 
-/// Counts of frames offered, by the state of the buffer.
+/// Numbers of frames offered and admitted, by the content of the buffer.
 struct Tried {
     /// Untagged frames offered to an empty buffer.
     empty: Attempts,
     /// Tagged frames offered to an empty buffer.
     tagged: Attempts,
-    /// Untagged frames offered while one cell of another VC is waiting, and while one of the same VC is waiting.
+    /// Untagged frames offered while one cell of another VC is waiting, and while one cell of the frame's VC is
+    /// waiting.
     cell_waits: [Attempts; 2],
-    /// Untagged frames of several cells offered while one frame of another VC is waiting, and while one of the same VC
-    /// is waiting.
+    /// Untagged frames of several cells offered while one frame of another VC is waiting, and while one frame of the
+    /// same VC is waiting.
     frame_waits: [Attempts; 2],
     /// Untagged frames of several cells offered while a frame of the same VC and a cell of another VC are waiting.
     both_wait: Attempts,
-    /// Untagged frames offered to an empty buffer, counted per VC. Only these attempts record reasons.
+    /// Untagged frames offered to an empty buffer, counted per VC. Only these attempts record the reasons for refusals.
     of_vc: TiVec<Label, Attempts>,
 }
 
@@ -200,7 +204,7 @@ impl Tried {
         if empty.admitted == 0 && tagged.admitted >= tagged.offered / LEAST_SHARE {
             return vec![empty.told("admits only tagged frames (CLP = 1) while the buffer is empty")];
         }
-        // If there are only a few random admissions, the last of them may come early although the policy still admits
+        // If a policy admits a few frames at random, the last admission may be early although the policy still admits
         // frames.
         let stops = empty.until_last <= empty.offered / 2 && empty.admitted >= empty.until_last / 2;
         if stops && empty.admitted > 0 {
@@ -238,7 +242,8 @@ impl Tried {
         refusals
     }
 
-    /// Describes frames that are refused because their VC has cells waiting. Used if there are no other refusals.
+    /// Describes refusals of frames whose VC has waiting cells. The description is used only if there are no other
+    /// refusals.
     fn remark(&self) -> Option<String> {
         let [cell, frame] = [&self.cell_waits, &self.frame_waits].map(|[_, its_own]| its_own);
         if cell.all_refused() {
@@ -261,7 +266,7 @@ impl Tried {
     }
 }
 
-/// A separate port, with the state of its sources.
+/// A port outside any network, and the numbers of the next frames that its VCs send.
 struct Bench<'a> {
     port: Port,
     port_info: &'a PortInfo<'a>,
@@ -276,7 +281,7 @@ impl<'a> Bench<'a> {
         Self { port, port_info, vcs, frames: ti_vec![0; vcs.len()], now: Time(0) }
     }
 
-    /// Offers a frame of a VC while a frame of another VC is waiting, and then while one of the same VC is waiting.
+    /// Offers a frame of `vc` while a frame of `other` is waiting, and then while another frame of `vc` is waiting.
     fn offer_beside(&mut self, [vc, other]: [Label; 2], cells: u32, attempts: &mut [Attempts; 2]) {
         for (first, attempts) in [other, vc].into_iter().zip(attempts) {
             if (self.vcs.len() > 1 || first != other) && self.offer(first, cells, false, None) {
@@ -286,7 +291,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Offers a frame of a VC while another frame of this VC and a single cell of another VC are waiting.
+    /// Offers a frame of `vc` while another frame of `vc` and one cell of `other` are waiting.
     fn offer_to_two(&mut self, [vc, other]: [Label; 2], attempts: &mut Attempts) {
         if self.offer(other, 1, false, None) && self.offer(vc, FRAME_CELLS, false, None) {
             self.offer(vc, FRAME_CELLS, false, Some(attempts));
@@ -302,7 +307,8 @@ impl<'a> Bench<'a> {
         port.offer_observed(cell(cells == 1), *now, |event| {
             let PortEvent::Judged { admitted, policy, .. } = event else { return };
             judged = admitted;
-            // Explaining a refusal by a formula takes as long as offering hundreds of frames, so explain only one.
+            // Explain only one refusal by a formula, because an explanation takes as long as offering hundreds of
+            // frames.
             let unexplained = attempts.as_mut().filter(|attempts| attempts.admitted == attempts.offered);
             if let Some(attempts) = unexplained.filter(|_| !admitted) {
                 attempts.clauses = Formula::of(policy).map(|it| it.why_refused(port_info, vcs, vc)).unwrap_or_default();

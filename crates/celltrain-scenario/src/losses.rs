@@ -1,4 +1,5 @@
-//! Rules for losses and delays of links: checks the tables of a scenario, and converts them to the network's rules.
+//! Rules by which links lose or delay packets. This module checks the tables of a scenario, and converts them to the
+//! network's rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::discriminant;
@@ -21,7 +22,7 @@ use crate::scope::Scope;
 use crate::tables::matches;
 use crate::topology::Layout;
 
-/// The rules of a link.
+/// The rules for losses and delays on a link, and the changes of the link.
 #[derive(Default)]
 pub(crate) struct LinkRules {
     pub(crate) losses: Vec<LossRule>,
@@ -30,8 +31,8 @@ pub(crate) struct LinkRules {
     pub(crate) changes: Option<ChangedLink>,
 }
 
-/// Returns the rules of each link with rules, and reports the faults in their tables. `root` is the scope of the
-/// scenario.
+/// Returns the rules of each link that has rules, and reports the faults in the tables of links. `root` is the scope of
+/// the scenario.
 pub(crate) fn resolve(
     scenario: &Scenario,
     layout: &Layout,
@@ -116,7 +117,7 @@ pub(crate) fn resolve(
     rules
 }
 
-/// Checks that links may carry Ethernet frames.
+/// Checks that the links of a table may carry Ethernet frames.
 fn ethernet(scenario: &Scenario, options: &LinkOptions, scope: &mut Scope<'_>) {
     let format = scenario.cell.format();
     let headers;
@@ -137,10 +138,10 @@ fn ethernet(scenario: &Scenario, options: &LinkOptions, scope: &mut Scope<'_>) {
     scope.at("wire").refuse_text("ethernet", problem);
 }
 
-/// A longer delay is probably an error in the unit.
+/// Maximum additional delay of a packet. A longer delay probably has a wrong unit.
 const LONGEST_DELAY: Duration = Duration::from_milliseconds(1_000_000);
 
-/// Returns the selection of a link's rule, and reports the faults in its table.
+/// Returns the rule by which a link loses packets or cells, and reports the faults in the rule's table.
 fn loss(
     scenario: &Scenario,
     layout: &Layout,
@@ -168,7 +169,7 @@ fn loss(
     Some(LossRule { vc, unit, pattern })
 }
 
-/// Returns the VC that a rule names. The VC must cross the link.
+/// Returns the VC that a rule names, and reports a fault if the VC does not cross the link.
 fn selected(
     scenario: &Scenario,
     layout: &Layout,
@@ -244,7 +245,7 @@ fn hint(meant: Option<&str>) -> String {
     meant.map(|meant| format!(" (did you mean \"{meant}\"?)")).unwrap_or_default()
 }
 
-/// Lists the flows, or only the first of many flows.
+/// Returns a clause that lists the flows. If there are many flows, it lists only the first.
 fn flows(layout: &Layout) -> String {
     const MOST: usize = 8;
     let names: Vec<&str> = layout.flows.iter().take(MOST).map(|flow| flow.name.as_str()).collect();
@@ -263,7 +264,7 @@ fn carries_bytes(scenario: &Scenario, layout: &Layout, channels: &Channels, rule
     has_data && scenario.stack_with(scenario.flow.get(name)).is_none()
 }
 
-/// Returns the unit that a rule counts, and its selection.
+/// Returns the unit that a rule counts, packets or cells, and the pattern by which the rule selects units.
 fn pattern(rule: &LossOptions, scope: &mut Scope<'_>) -> Option<(LossUnit, LossPattern)> {
     let &LossOptions { ref packets, ref cells, ref every, ref probability, gilbert_elliott, bytes, times, .. } = rule;
     if times.is_some() && bytes.is_none() {
@@ -316,7 +317,7 @@ fn pattern(rule: &LossOptions, scope: &mut Scope<'_>) -> Option<(LossUnit, LossP
     }
 }
 
-/// Returns the value for packets or the value for cells. A table has only one of the two.
+/// Returns the value for packets or the value for cells. A table has exactly one of these two values.
 fn one_of<T>(packets: Option<T>, cells: Option<T>, scope: &mut Scope<'_>) -> Option<(LossUnit, T)> {
     match (packets, cells) {
         (Some(packets), None) => Some((LossUnit::Packets, packets)),

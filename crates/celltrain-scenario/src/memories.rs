@@ -24,7 +24,7 @@ use crate::tables::{Tables, matches};
 use crate::topology::Layout;
 use queues::Rule;
 
-/// Finds the memories of a scenario, and reports faults.
+/// Resolves the memories of a scenario, and reports the faults in their tables.
 pub(crate) fn resolve(
     scenario: &Scenario,
     layout: &Layout,
@@ -80,12 +80,12 @@ pub(crate) fn resolve(
         let first = names.first().copied().unwrap_or("sw1");
         of_all.at(key).refuse(format!("is not a switch; {hint}it must be the name of one, such as \"{first}\""));
     }
-    // A pattern of names may match several switches, which then have the same faults.
+    // Merge equal faults, because a pattern of names may match several switches, which then have the same faults.
     root.merge_equal(before, |switches| format!("(at {switches} switches)"));
     found
 }
 
-/// Returns the table of a switch, with its key.
+/// Returns the table that describes a switch, with the table's key.
 fn table_of<'a>(scenario: &'a Scenario, switch: &str) -> Option<(&'a String, &'a OwnSwitch)> {
     let own = &scenario.switch.own;
     own.get_key_value(switch).or_else(|| own.iter().find(|(key, _)| matches(key, switch)))
@@ -162,7 +162,7 @@ impl Resolver<'_> {
         links.iter().copied().filter(|&link| patterns.iter().any(|pattern| matches(pattern, name(link)))).collect()
     }
 
-    /// Checks that links can be paused.
+    /// Checks that the ports before the memory's switch can be paused.
     fn pausing(&self, queues: &TiVec<QueueIndex, QueueConfig>, scope: &mut Scope<'_>) {
         let mut scope = scope.at("pauses");
         if queues.iter().all(|queue| queue.lossless.is_none()) {
@@ -197,7 +197,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Checks that the memory sends pause frames, to which a response time applies.
+    /// Checks that the memory sends pause frames, since a response time applies only to pause frames.
     fn pause_response(&self, response: PauseResponse, scope: &mut Scope<'_>) {
         let problem = if self.options.pauses == Pauses::Counted {
             "has no effect, because pauses stop no port; set pauses = \"links\", or leave it out"
@@ -210,7 +210,7 @@ impl Resolver<'_> {
         scope.at("pause_response").refuse_text(response, problem);
     }
 
-    /// Checks that a port can be in the memory.
+    /// Checks that a port can belong to the memory.
     fn port(
         &self,
         port: LinkIndex,

@@ -12,30 +12,30 @@ use serde::{Deserialize, Serialize};
 pub struct OwnSwitch {
     /// The memory shared by the switch's output ports. Default: each port has a separate buffer.
     pub memory: Option<MemoryOptions>,
-    /// Several memories by name, each shared by some of the switch's output ports.
+    /// Several memories, by name. Each memory is shared by some of the switch's output ports.
     pub memories: BTreeMap<String, MemoryOptions>,
 }
 
-/// A memory that output ports of one switch share.
+/// A memory shared by output ports of a switch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MemoryOptions {
     /// Number of cells that fit into the memory, including reserves and headrooms.
     #[schemars(range(min = 1), extend("x-unit" = "cells"))]
     pub cells: u32,
-    /// The output ports that share the memory, by name or pattern: the names of the switch's links, such as `sw1->*`.
-    /// Default: all ports.
+    /// The output ports that share the memory, by name or pattern. A port has the name of its link, such as `sw1->sw2`.
+    /// A pattern is for example `sw1->*`. Default: all output ports of the switch.
     #[serde(default = "all_ports")]
     pub ports: Vec<String>,
-    /// Pools of the memory, by name; at least one.
+    /// Pools of the memory, by name. A memory needs at least one pool.
     pub pool: BTreeMap<String, PoolOptions>,
     /// Settings of individual queues and priority groups. The first entry that matches a queue applies to it.
     #[serde(default)]
     pub queue: Vec<QueueOptions>,
-    /// The treatment of a frame whose first cell finds no room.
+    /// Treatment of a frame whose first cell finds no room in the memory.
     #[serde(default)]
     pub frames: FrameAdmission,
-    /// The buffer that the policies of the ports see.
+    /// Selects the buffer whose occupancy the policies of the ports see: the port's own queue or the memory.
     #[serde(default)]
     pub policies_see: PolicyScope,
     /// Effect of the pauses of lossless groups.
@@ -47,7 +47,7 @@ pub struct MemoryOptions {
     pub pause_response: Option<PauseResponse>,
 }
 
-/// A part of a memory, shared by queues of one side.
+/// A part of a memory, shared by queues on the egress side or by priority groups on the ingress side.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PoolOptions {
@@ -59,7 +59,8 @@ pub struct PoolOptions {
     #[serde(default)]
     #[schemars(extend("x-unit" = "cells"))]
     pub cells: Option<u32>,
-    /// Maximum number of cells in the headrooms of all groups of the pool. Default: each group has its own headroom.
+    /// Maximum number of cells in the headrooms of all priority groups of the pool together. Default: each group has a
+    /// separate headroom.
     #[serde(default)]
     #[schemars(extend("x-unit" = "cells"))]
     pub headroom: Option<u32>,
@@ -67,35 +68,36 @@ pub struct PoolOptions {
     pub policy: MemoryPolicyConfig,
 }
 
-/// Settings of queues or priority groups.
+/// Settings of some queues or priority groups of a memory.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct QueueOptions {
-    /// Pool of the queues; may be absent if the memory has only one pool.
+    /// Pool to which the queues belong. The key may be absent if the memory has only one pool.
     pub pool: Option<String>,
-    /// Output ports of the queues, or input ports if the pool is on the ingress side: names or patterns of links. All
-    /// ports by default.
+    /// Output ports of the queues, or input ports if the pool is on the ingress side. A port is given by the name of
+    /// its link or by a pattern of names. Default: all ports.
     pub ports: Option<Vec<String>>,
     /// Priorities of the queues, 0 to 7. By default, all priorities that VCs use.
     pub priorities: Option<Vec<u8>>,
-    /// Cells of the memory reserved for this queue.
+    /// Number of cells of the memory reserved for each of these queues.
     #[schemars(extend("x-unit" = "cells"))]
     pub reserve: u32,
-    /// Alpha of this queue, if the pool's policy has an alpha.
+    /// Alpha of these queues, if the pool's policy has an alpha.
     #[schemars(extend("exclusiveMinimum" = 0.0, "x-expect" = "a factor for the number of free cells (above 0)"))]
     pub alpha: Option<f64>,
-    /// The threshold of this queue in cells, if the pool's policy has thresholds.
+    /// Threshold of these queues in cells, if the pool's policy has thresholds.
     #[schemars(extend("x-unit" = "cells"))]
     pub threshold: Option<u32>,
-    /// True if a priority group is lossless: the link that feeds it is paused before cells are lost.
+    /// True if the priority groups are lossless: the link that feeds a group is paused before cells of the group are
+    /// lost.
     pub lossless: bool,
-    /// Cells of a lossless group that are still admitted after its threshold is reached.
+    /// Number of cells of a lossless group that are still admitted after the group has reached its threshold.
     #[schemars(extend("x-unit" = "cells"))]
     pub headroom: Option<u32>,
-    /// A pause ends when the headroom is empty and the group holds fewer cells of the shared part than this.
+    /// A pause ends when the headroom is empty and the group holds fewer than this number of cells in the shared part.
     #[schemars(extend("x-unit" = "cells"))]
     pub xon: Option<u32>,
-    /// A pause also ends when the headroom is empty and the group is this many cells below its threshold.
+    /// A pause also ends when the headroom is empty and the group is this number of cells below its threshold.
     #[schemars(extend("x-unit" = "cells"))]
     pub xon_offset: Option<u32>,
     /// Selects the cell that starts a pause of the link.

@@ -11,17 +11,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::stack::StackConfig;
 
-/// Requests that arrive at random times, each a TCP connection of its own from one host to another.
+/// Requests that arrive at random times. Each request is a separate TCP connection from one host to another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Requests")]
 pub struct RequestOptions {
-    /// Mean share of the sending hosts' links that the cells of the requests take. Sizes are rounded up to full segments;
-    /// handshakes and acknowledgements are not counted.
+    /// Mean share of the rate of the sending hosts' links that the cells of the requests take. Sizes are rounded up to
+    /// full segments. Handshakes and acknowledgements are not counted.
     pub load: f64,
-    /// Sizes of the requests: a distribution, or one size.
+    /// Sizes of the requests: a distribution of sizes, or one size for all requests.
     pub sizes: SizeOptions,
-    /// Selection of the pair of hosts of each request.
+    /// Rule that selects the pair of hosts of each request.
     #[serde(default)]
     pub pairs: PairOptions,
     /// Hosts that send, by name, range (`host1-5`) or pattern (`host*`). Default: all hosts.
@@ -30,13 +30,13 @@ pub struct RequestOptions {
     /// Hosts that receive, by name, range or pattern. Default: all hosts.
     #[serde(default = "all_hosts")]
     pub destinations: Vec<String>,
-    /// True if connections open with a handshake. Otherwise the first data is sent at once.
+    /// True if connections open with a handshake. If false, a connection sends its first data at once.
     #[serde(default = "yes")]
     pub handshake: bool,
-    /// TCP options of these requests. Default: those of all flows.
+    /// TCP of these requests. Default: the TCP of all flows.
     #[serde(default)]
     pub tcp: Option<TcpConfig>,
-    /// Real transport stack of these requests, instead of a TCP; the stack of all flows when absent.
+    /// Real transport stack of these requests, instead of a TCP. Default: the stack of all flows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stack: Option<StackConfig>,
 }
@@ -46,36 +46,37 @@ pub struct RequestOptions {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Incast")]
 pub struct IncastOptions {
-    /// n: number of hosts that answer. They are drawn for each query.
+    /// n: number of hosts that answer a query. The hosts are drawn at random for each query.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub senders: u32,
-    /// Size of all answers to a query together. Each sender sends an equal share.
+    /// Size of all answers to a query together. Each answering host sends an equal share.
     pub bytes: Bytes,
-    /// Time between two queries; the mean if times are drawn. The same time precedes the first query.
+    /// Time between two queries, or the mean of this time if intervals are random. The same time precedes the first
+    /// query.
     #[schemars(example = "10ms")]
     pub interval: Duration,
-    /// Fixed or random intervals.
+    /// Selects fixed or random intervals between queries.
     #[serde(default)]
     pub times: Times,
-    /// Hosts that send queries, by name, range (`host1-5`) or pattern (`host*`). One is drawn for each query. Default:
-    /// all hosts.
+    /// Hosts that send queries, by name, range (`host1-5`) or pattern (`host*`). One of these hosts is drawn at random
+    /// for each query. Default: all hosts.
     #[serde(default = "all_hosts")]
     pub receivers: Vec<String>,
-    /// Each answer starts after a delay drawn between 0 and this value.
+    /// Maximum delay of an answer. Each answer starts after a random delay between 0 and this value.
     #[serde(default)]
     pub spread: Duration,
-    /// True if connections open with a handshake. Otherwise the first data is sent at once.
+    /// True if connections open with a handshake. If false, a connection sends its first data at once.
     #[serde(default = "yes")]
     pub handshake: bool,
-    /// TCP of the answers; the TCP of all flows when absent.
+    /// TCP of the answers. Default: the TCP of all flows.
     #[serde(default)]
     pub tcp: Option<TcpConfig>,
-    /// Real transport stack of the answers, instead of a TCP; the stack of all flows when absent.
+    /// Real transport stack of the answers, instead of a TCP. Default: the stack of all flows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stack: Option<StackConfig>,
 }
 
-/// The sizes of requests: one size, a distribution by name, or the rows of its cumulative distribution function.
+/// The sizes of requests: one size, the name of a distribution, or the rows of a cumulative distribution function.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(
@@ -85,9 +86,10 @@ pub struct IncastOptions {
     )
 )]
 pub enum SizeOptions {
-    /// One size.
+    /// One size for all requests.
     Constant(Bytes),
-    /// Sizes in bytes, each with the probability of at most this size. The distribution is linear between these points.
+    /// Sizes in bytes, each with the probability that a request has at most this size. The distribution function is
+    /// linear between these points.
     Points(Vec<(f64, f64)>),
     /// The name of a distribution, or a file with rows of bytes and probability.
     Named(String),
@@ -103,15 +105,15 @@ impl fmt::Display for SizeOptions {
     }
 }
 
-/// How the pairs of hosts of requests are selected.
+/// Rule that selects the pairs of hosts of requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "Pairs")]
 pub enum PairOptions {
-    /// Drawn independently for each request.
+    /// The pair of hosts is drawn at random for each request.
     #[default]
     Random,
-    /// All pairs take turns, in a random order that is drawn once.
+    /// All pairs of hosts take turns, in a random order that is drawn once.
     AllToAll,
 }
 

@@ -1,7 +1,7 @@
 //! Resolves the tables of requests for a given layout: pairs of hosts with their paths and VCs, and groups of requests.
 //!
-//! Source: `docs/design/requests.md`. The load of a group is the mean rate of its data cells divided by the sum of the
-//! rates of the links on which they leave their hosts.
+//! Source: `docs/design/requests.md`. The load of a group is the mean rate of the group's data cells divided by the sum
+//! of the rates of the links on which these cells leave their hosts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,13 +29,13 @@ use crate::tables::matches;
 use crate::topology::Layout;
 use crate::topology::search::EqualPaths;
 
-/// Loads above this value are probably percentages.
+/// Maximum load. A number above this maximum is probably a percentage.
 const MAX_LOAD: f64 = 10.0;
-/// A shorter time probably has a wrong unit.
+/// Minimum interval between queries. A shorter time probably has a wrong unit.
 const MIN_INTERVAL: Duration = Duration::from_microseconds(1);
-/// Minimum mean interval. With shorter intervals, the records of requests would fill the memory.
+/// Minimum mean interval between requests. With a shorter interval, the records of requests would fill the memory.
 const MIN_MEAN: Duration = Duration { picoseconds: 1_000 };
-/// Largest number of pairs of hosts in a group. Each pair has at least two links in each direction.
+/// Maximum number of pairs of hosts in a group. The paths of a pair have at least two links in each direction.
 const MAX_PAIRS: usize = MAX_CROSSINGS / 4;
 /// Picoseconds per second.
 const SECOND: f64 = 1e12;
@@ -58,7 +58,7 @@ pub(crate) enum Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// Returns the tables of a scenario with their kinds and names, in the order of their groups.
+    /// Returns the tables of requests in a scenario with their kinds and names, in the order of the groups.
     pub(crate) fn all(scenario: &'a Scenario) -> impl Iterator<Item = (&'static str, &'a str, Table<'a>)> {
         let requests = scenario.requests.iter().map(|(name, own)| ("requests", name.as_str(), Table::Requests(own)));
         requests.chain(scenario.incast.iter().map(|(name, own)| ("incast", name.as_str(), Table::Incast(own))))
@@ -70,7 +70,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Returns the table's own stack.
+    /// Returns the real transport stack that the table itself sets; `None` if it sets no stack.
     pub(crate) fn own_stack(self) -> Option<&'a StackConfig> {
         match self {
             Table::Requests(RequestOptions { stack, .. }) | Table::Incast(IncastOptions { stack, .. }) => {
@@ -79,7 +79,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Returns the stack that carries the table's requests; `None` for a simulated TCP.
+    /// Returns the real stack that carries the table's requests; `None` if simulated TCP carries them.
     pub(crate) fn stack(self, scenario: &'a Scenario) -> Option<&'a StackConfig> {
         self.own_stack().or(scenario.stack.as_ref()).filter(|_| self.tcp().is_none())
     }
@@ -97,8 +97,8 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Resolves the requests of a scenario, and adds their VCs to those of the flows. The requests are incomplete if their
-/// tables have faults.
+/// Resolves the requests of a scenario, and adds the VCs of requests to the VCs of flows. The result is incomplete if
+/// the tables of requests have faults.
 ///
 /// # Errors
 /// Returns [`Interrupted`] if cancelled.
@@ -166,8 +166,8 @@ impl<'a> Hosts<'a> {
         Self { layout, all: nodes.filter(|(_, node)| node.kind == NodeKind::Host).map(|(number, _)| number).collect() }
     }
 
-    /// Returns the pairs of hosts of a table, by receiver if the table is an incast. Reports patterns that match no
-    /// host, and tables without pairs or with too many.
+    /// Returns the pairs of hosts of a table. The pairs of an incast are grouped by receiver. Reports patterns that
+    /// match no host, and tables with no pairs or too many pairs.
     fn ends(&self, table: Table<'_>, scope: &mut Scope<'_>) -> Result<Vec<Vec<Ends>>, Interrupted> {
         let before = scope.found().count();
         let (senders, receivers) = match table {
@@ -210,7 +210,7 @@ impl<'a> Hosts<'a> {
         Ok(lists)
     }
 
-    /// Returns the hosts that match any of the given names, ranges or patterns.
+    /// Returns the hosts that match at least one of the given names, ranges and patterns.
     fn matching(&self, patterns: &[String], scope: &mut Scope<'_>) -> Result<Vec<NodeIndex>, Interrupted> {
         let name = |host: NodeIndex| self.layout.graph.nodes[host].name.as_str();
         let is_one = |pattern: &str, host: &str| matches(pattern, host) || is_in_range(pattern, host);
@@ -235,8 +235,8 @@ impl<'a> Hosts<'a> {
     }
 }
 
-/// Creates the pairs of hosts with a VC for each shortest path. Returns the index of each pair, or `None` if there are
-/// faults.
+/// Creates the pairs of hosts with a VC for each shortest path. Returns the index of each pair, or `None` if a fault
+/// was found.
 fn connect(
     layout: &Layout,
     wanted: &BTreeSet<Ends>,
@@ -245,7 +245,7 @@ fn connect(
     root: &mut Scope<'_>,
 ) -> Result<Option<BTreeMap<Ends, PairIndex>>, Interrupted> {
     let (before, token) = (root.found().count(), root.token());
-    // Faults in paths concern all tables, and are reported at the first table.
+    // Faults in paths concern all tables of requests, so they are reported at the first table.
     let Some((kind, table, _)) = Table::all(scenario).next() else { return Ok(None) };
     let mut of_kind = root.at(kind);
     let mut scope = of_kind.at(table);
@@ -299,8 +299,8 @@ fn connect(
     Ok(Some(places))
 }
 
-/// Returns the arrivals of a table `requests`, unless it has a fault. `senders` is the sum of the rates of the links on
-/// which the requests leave their hosts, or `None` if the hosts have faults.
+/// Returns the arrivals of a table of `requests`; `None` if the table has a fault. `senders` is the sum of the rates of
+/// the links on which the requests leave their hosts, or `None` if the hosts in the table have faults.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -336,7 +336,7 @@ fn requests_of(
     Some(Arrivals::Poisson { mean, sizes, pairs, order: own.pairs.into() })
 }
 
-/// Returns the arrivals of a table `incast`, unless it has a fault.
+/// Returns the arrivals of a table of `incast`; `None` if the table has a fault.
 fn incast(own: &IncastOptions, receivers: Vec<Vec<PairIndex>>, scope: &mut Scope<'_>) -> Option<Arrivals> {
     let before = scope.found().count();
     let &IncastOptions { senders, bytes, interval, times, spread, .. } = own;
@@ -369,7 +369,8 @@ struct Share {
     rate: f64,
 }
 
-/// Returns the mean number of requests of a group per second, for each pair of hosts, and their mean number of segments.
+/// Returns the mean number of requests of a group per second, for each pair of hosts, and the mean number of segments
+/// per request.
 fn shares(group: &RequestGroup) -> (Vec<Share>, f64) {
     let mss = group.tcp.options().mss.bytes.max(1);
     match &group.arrivals {
@@ -389,8 +390,8 @@ fn shares(group: &RequestGroup) -> (Vec<Share>, f64) {
     }
 }
 
-/// Returns the share of each link's rate that a group's cells are expected to take, acknowledgements included. A request
-/// uses each path of its pair with equal probability.
+/// Returns the share of each link's rate that a group's cells are expected to take, acknowledgements included. A
+/// request uses each path of its pair of hosts with equal probability.
 pub(crate) fn utilisation(
     group: &RequestGroup,
     (layout, channels): (&Layout, &Channels),
@@ -420,7 +421,7 @@ pub(crate) fn utilisation(
     taken
 }
 
-/// Returns the group's kind of table, `requests` or `incast`.
+/// Returns the name of the table that describes a group: `requests` or `incast`.
 pub(crate) fn kind_of(group: &RequestGroup) -> &'static str {
     match group.arrivals {
         Arrivals::Poisson { .. } => "requests",
@@ -428,7 +429,8 @@ pub(crate) fn kind_of(group: &RequestGroup) -> &'static str {
     }
 }
 
-/// Returns every TCP of a scenario with its path. A common stack replaces the common TCP.
+/// Returns every TCP of a scenario with its path. If the scenario sets a stack for all flows, the TCP of all flows is
+/// omitted.
 pub(crate) fn each_tcp(scenario: &Scenario) -> Vec<(String, &TcpConfig)> {
     let flows = scenario.flow.iter().map(|(name, flow)| (join("flow", name), flow.tcp.as_ref()));
     let requests = Table::all(scenario).map(|(kind, name, table)| (join(kind, name), table.tcp()));

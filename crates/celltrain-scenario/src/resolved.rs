@@ -1,4 +1,5 @@
-//! Resolves the tables of a scenario once for the layout of its topology. The checks and the network use the result.
+//! Resolves the tables of a scenario once for the layout of its topology. The checks and the construction of the
+//! network use the result.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,15 +34,15 @@ pub(crate) struct ResolvedScenario<'a> {
     pub(crate) frames: TiVec<VcIndex, u32>,
     /// The memories shared by ports.
     pub(crate) memories: TiVec<MemoryIndex, MemoryConfig>,
-    /// The loss rules of links. Incomplete if their tables have faults.
+    /// The rules for losses and delays on links. The map is incomplete if the tables of links have faults.
     pub(crate) losses: BTreeMap<LinkIndex, LinkRules>,
-    /// Connections that open during the run. Incomplete if their tables have faults.
+    /// Connections that open during the run. The list is incomplete if the tables of requests have faults.
     pub(crate) requests: Requests,
 }
 
 impl<'a> ResolvedScenario<'a> {
-    /// Resolves each table of a scenario once for the layout of its topology, and reports the faults that this finds. The
-    /// topology must have no faults. The remaining checks use the result.
+    /// Resolves each table of a scenario once for the layout of its topology, and reports the faults found on the way.
+    /// The topology must have no faults. All further checks use the result.
     ///
     /// # Errors
     /// Returns [`Interrupted`] if cancelled.
@@ -55,12 +56,12 @@ impl<'a> ResolvedScenario<'a> {
         Ok(Self { scenario, layout, channels, tables, frames, memories, losses, requests })
     }
 
-    /// Returns the memory of a port.
+    /// Returns the memory to which a port belongs; `None` if the port belongs to no memory.
     pub(crate) fn memory_of(&self, port: LinkIndex) -> Option<&MemoryConfig> {
         self.memories.iter().find(|memory| memory.ports.contains(&port))
     }
 
-    /// Returns K for a switch port that has a table; `None` if its buffer is unlimited.
+    /// Returns the buffer size K of a switch port that has a table; `None` if the buffer is unlimited.
     pub(crate) fn capacity(&self, port: LinkIndex) -> Option<u32> {
         let own = || self.tables.ports[port].and_then(|(_, port)| port.buffer.cells());
         self.memory_of(port).map_or_else(own, |memory| Some(memories::capacity(memory)))
@@ -84,7 +85,8 @@ impl<'a> ResolvedScenario<'a> {
         largest
     }
 
-    /// Returns the names of the VCs that cross each link. Merged VCs have a common name behind their merge.
+    /// Returns the names of the VCs that cross each link. VCs that merge have a common name on the links after their
+    /// merge.
     pub(crate) fn crossing(&self) -> TiVec<LinkIndex, Vec<&str>> {
         let ResolvedScenario { layout, channels, .. } = self;
         let mut crossing: TiVec<LinkIndex, Vec<&str>> = ti_vec![Vec::new(); layout.graph.links.len()];
@@ -93,7 +95,8 @@ impl<'a> ResolvedScenario<'a> {
             let merge = vc.merge.map(|merge| &channels.merges[merge]);
             let mut name = &vc.name;
             for &link in &vc.path {
-                // On a VC's path, only a merged VC can occur more than once.
+                // List the VC that results from a merge only once for each link, although several VCs have merged into
+                // it.
                 if name == &vc.name || merged.insert((link, vc.merge)) {
                     crossing[link].push(name);
                 }
@@ -105,7 +108,7 @@ impl<'a> ResolvedScenario<'a> {
         crossing
     }
 
-    /// For each link, returns whether its port needs a table even without ABR VCs.
+    /// Returns for each link whether its port needs a table even without ABR VCs.
     #[expect(clippy::arithmetic_side_effects, reason = "no overflow: a network has at most 10^7 flows")]
     pub(crate) fn congesting(&self) -> TiVec<LinkIndex, bool> {
         let ResolvedScenario { scenario, layout, channels, .. } = self;
@@ -122,7 +125,7 @@ impl<'a> ResolvedScenario<'a> {
                 }
             }
         }
-        // Requests of many connections share one VC.
+        // The VC of a pair of hosts carries many requests, so its links can be congested.
         for &vc in self.requests.pairs.iter().flat_map(|pair| &pair.vcs) {
             for &link in &channels.vcs[vc].path {
                 is_one[link] = true;
@@ -131,10 +134,10 @@ impl<'a> ResolvedScenario<'a> {
         is_one
     }
 
-    /// Finds the switch ports that ABR VCs can fill. Returns for each such link the possible arrival rate in bits per
-    /// second and the name of an ABR VC. Only ports that carry data and whose VCs can exceed the port's rate indefinitely
-    /// are included. The rate of a VC is limited by its PCR and by the slowest link before the port. VCs that arrive over
-    /// the same link cannot exceed that link's rate in total.
+    /// Finds the switch ports that ABR VCs can fill. Returns, for the link of each of these ports, the possible arrival
+    /// rate in bits per second and the name of an ABR VC. A port is included only if it carries data and the VCs that
+    /// cross it can exceed its rate indefinitely. The rate of a VC is limited by the VC's PCR and by the slowest link
+    /// before the port. VCs that arrive over the same link cannot exceed this link's rate in total.
     pub(crate) fn can_fill<'b>(&'b self) -> BTreeMap<LinkIndex, (u64, &'b str)> {
         #[derive(Default)]
         struct Port<'a> {
@@ -150,7 +153,7 @@ impl<'a> ResolvedScenario<'a> {
         let links = &layout.graph.links;
         let mut ports: BTreeMap<LinkIndex, Port<'_>> = BTreeMap::new();
         let ways = channels.of_flow.iter().flat_map(|&[data, acks]| [(data, data, true), (acks, data, false)]);
-        // Count a VC shared by several flows once.
+        // Count a VC that several flows share only once.
         for (vc, data_vc, is_data) in ways.collect::<BTreeSet<_>>() {
             let abr = tables.vc(data_vc).and_then(|own| own.abr.as_ref());
             let mut most = abr.and_then(|abr| abr.pcr).map_or(u64::MAX, |pcr| pcr.bits_per_second);

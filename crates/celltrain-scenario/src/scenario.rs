@@ -32,17 +32,17 @@ use crate::topology::Topology;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// Description, shown in results and figures.
+    /// Description of the scenario, shown in results and figures.
     #[serde(default)]
     pub name: String,
-    /// Simulated time.
+    /// Simulated time of a run.
     #[schemars(example = "10s")]
     pub duration: Duration,
-    /// End of the run. With `finished`, the run ends at `duration` at the latest.
+    /// Condition that ends the run. With `finished`, the run ends at `duration` at the latest.
     #[serde(default, skip_serializing_if = "Until::is_duration")]
     #[schemars(extend("default" = "duration"))]
     pub until: Until,
-    /// Seed for all random choices; the same seed gives the same run.
+    /// Seed for all random choices. Runs with the same seed are identical.
     #[serde(default = "first_seed")]
     pub seed: u64,
     /// The network and its flows.
@@ -50,42 +50,43 @@ pub struct Scenario {
     /// The TCP of every flow.
     #[serde(default = "vanilla")]
     pub tcp: TcpConfig,
-    /// Real transport stack of every flow and request, instead of the simulation's own TCP. Flows and groups of requests
-    /// with a TCP of their own use that TCP.
+    /// Real transport stack of every flow and request, instead of simulated TCP. A flow or group of requests that sets
+    /// its own TCP uses its TCP instead of the stack.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stack: Option<StackConfig>,
     /// Options for individual flows, by the flow's name or a range of names such as `tcp1-5`.
     #[serde(default)]
     pub flow: BTreeMap<String, FlowOptions>,
-    /// Connections that open at random times, send a number of bytes and close. Each named group is a table.
+    /// Connections that open at random times, send a number of bytes and close. Each table is a group of such
+    /// connections, with its name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub requests: BTreeMap<String, RequestOptions>,
-    /// Queries that several hosts answer at the same time. Each named group is a table.
+    /// Queries that several hosts answer at the same time. Each table is a group of such queries, with its name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub incast: BTreeMap<String, IncastOptions>,
     /// Options for individual VCs, by the VC's name or a range of names. A flow's data VC has the flow's name; the VC of
     /// its acknowledgements has the suffix `-acks`. A request's VC is named after its two hosts: `host1->host2`.
     #[serde(default)]
     pub vc: BTreeMap<String, VcOptions>,
-    /// Output ports of switches, by name: the name of the link (`sw1->sw2`), `bottleneck`, a pattern of link names
-    /// (`local*->sw1`), or `default` for all others.
+    /// Output ports of switches, by the name of their link (`sw1->sw2`), by a pattern of link names (`local*->sw1`), as
+    /// `bottleneck`, or as `default` for all other ports.
     #[serde(default)]
     pub port: BTreeMap<String, PortConfig>,
-    /// Options of links, by name, such as `sw1->sw2`. The opposite direction is a separate link.
+    /// Options of links, by name, such as `sw1->sw2`. The opposite direction is a separate link, `sw2->sw1`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub link: BTreeMap<String, LinkOptions>,
-    /// Buffers of edge devices, for packets on their way into the ATM network, by the device's name or a pattern such
-    /// as `*`.
+    /// Buffers of edge devices for packets on their way into the ATM network, by the name of the device or by a pattern
+    /// such as `*`.
     #[serde(default)]
     pub edge: BTreeMap<String, EdgeConfig>,
-    /// Options of all switches, and memories shared by ports of a switch.
+    /// Options of all switches, and memories that ports of a switch share.
     #[serde(default)]
     pub switch: SwitchOptions,
     /// Options of all hosts.
     #[serde(default)]
     pub host: HostOptions,
-    /// How receivers recognise packets in a sequence of cells. Default: `aal5` for cells of 53 bytes, and `packets` for
-    /// other cells.
+    /// Method by which receivers recognise packets in a sequence of cells. Default: `aal5` for cells of 53 bytes, and
+    /// `packets` for other cells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub framing: Option<Framing>,
     /// Options of AAL5, if packets are framed by AAL5.
@@ -94,12 +95,12 @@ pub struct Scenario {
     /// Size of the cells on all links and in all buffers.
     #[serde(default)]
     pub cell: CellOptions,
-    /// Additional measurements.
+    /// Options of measurements, which do not affect the run.
     #[serde(default)]
     pub measure: MeasureOptions,
 }
 
-/// Options of a flow.
+/// Options of individual flows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct FlowOptions {
@@ -115,36 +116,36 @@ pub struct FlowOptions {
     pub traffic: Option<TrafficConfig>,
 }
 
-/// Options of a VC.
+/// Options of individual VCs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct VcOptions {
-    /// Guaranteed frame rate, checked where the VC enters the network. Default: none (UBR).
+    /// Guaranteed frame rate (GFR), checked where the VC enters the network. Default: no guarantee (UBR).
     pub gfr: Option<Gfr>,
     /// True if the VC's source sends all cells tagged (CLP = 1).
     pub tagged: bool,
-    /// Service category, used by schedulers by class.
+    /// Service class of the VC, by which some schedulers select cells.
     pub class: Class,
-    /// Priority in memories shared by ports.
+    /// Priority of the VC's cells in memories shared by ports.
     #[schemars(range(max = 7), extend("x-expect" = "a priority (0 to 7)"))]
     pub priority: u8,
-    /// ABR parameters, for rate control in both directions. Default: no rate control.
+    /// ABR parameters, for rate control in the two directions of the connection. Default: no rate control.
     pub abr: Option<Parameters>,
 }
 
-/// An output port of a switch.
+/// Options of an output port of a switch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PortConfig {
-    /// K: places for waiting cells, without the one in service; or "infinite"; or "shared" if the port is in a memory of
-    /// its switch.
+    /// K: number of places for waiting cells, without the cell in service; or "infinite"; or "shared" if the port
+    /// belongs to a memory of its switch.
     pub buffer: Buffer,
     /// Policy that admits or refuses frames, and decides what happens when the buffer is full.
     pub policy: PolicyConfig,
     /// Scheduler that selects the next cell to send.
     #[serde(default)]
     pub scheduler: SchedulerConfig,
-    /// Allocator of rates to the sources of ABR VCs; required if an ABR VC crosses the port.
+    /// Allocator of rates to the sources of ABR VCs. An allocator is required if an ABR VC crosses the port.
     #[serde(default)]
     pub allocator: Option<AllocatorConfig>,
     /// Conditions under which the port marks packets as a sign of congestion, for TCPs with `ecn = "on"`. Default: no
@@ -157,9 +158,9 @@ pub struct PortConfig {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LinkOptions {
-    /// Rules by which the link loses packets or cells. Lost cells still take their time on the link.
+    /// Rules by which the link loses packets or cells. A lost cell still takes its transmission time on the link.
     pub lose: Vec<LossOptions>,
-    /// Rules by which the link delays packets. Later packets overtake the delayed ones.
+    /// Rules by which the link delays packets. Later packets overtake a delayed packet.
     pub delay: Vec<DelayOptions>,
     /// Changes of the link's rate during the run.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -170,7 +171,7 @@ pub struct LinkOptions {
     /// Random differences between the delays of packets. Packets keep their order, unless the link also has `reorder`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jitter: Option<JitterOptions>,
-    /// Packets that overtake others.
+    /// Packets that overtake other packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reorder: Option<ReorderOptions>,
     /// The unit in which the link carries packets: whole cells, or Ethernet frames with preamble and gap. NAME may be a
@@ -178,14 +179,14 @@ pub struct LinkOptions {
     pub wire: Wire,
 }
 
-/// A rule by which a link loses packets or cells. It has either `flow` or `vc`, and one of `packets`, `cells`, `every`,
-/// `probability`, `gilbert_elliott` and `bytes`.
+/// A rule by which a link loses packets or cells. A rule has either `flow` or `vc`, and exactly one of `packets`,
+/// `cells`, `every`, `probability`, `gilbert_elliott` and `bytes`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "Loss")]
 pub struct LossOptions {
-    /// The flow whose packets are lost: its data on the links to its destination, its acknowledgements on the links
-    /// back.
+    /// The flow whose packets are lost: data packets on the links to the flow's destination, and acknowledgements on
+    /// the links back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flow: Option<String>,
     /// The VC whose packets or cells are lost, if the rule names no flow.
@@ -204,25 +205,26 @@ pub struct LossOptions {
     /// Probability with which each packet or cell is lost, independently of all others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probability: Option<LossProbability>,
-    /// Loses packets or cells in bursts: a link with a good and a bad state.
+    /// Loses packets or cells in bursts, as a link that changes between a good and a bad state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gilbert_elliott: Option<GilbertElliottOptions>,
     /// Loses the packet that carries this byte of the flow, counted from 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<Bytes>,
-    /// With `bytes`: number of transmissions that are lost, starting with the first. Default: 1.
+    /// With `bytes`: number of transmissions of the packet that are lost, beginning with the first transmission.
+    /// Default: 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub times: Option<u64>,
 }
 
-/// A rule by which a link delays packets. It has `by`, either `flow` or `vc`, and either `packets` or `bytes`.
+/// A rule by which a link delays packets. A rule has `by`, either `flow` or `vc`, and either `packets` or `bytes`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Delay", extend("x-expect" = "a table such as { flow = \"tcp1\", packets = [14], by = \"50ms\" }"))]
 pub struct DelayOptions {
-    /// The flow whose packets are delayed: its data on the links to its destination, its acknowledgements on the links
-    /// back.
+    /// The flow whose packets are delayed: data packets on the links to the flow's destination, and acknowledgements on
+    /// the links back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<String>,
     /// The VC whose packets are delayed, if the rule names no flow.
@@ -234,7 +236,8 @@ pub struct DelayOptions {
     /// Delays the packet that carries this byte of the flow, counted from 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<Bytes>,
-    /// With `bytes`: number of transmissions that are delayed, starting with the first. Default: 1.
+    /// With `bytes`: number of transmissions of the packet that are delayed, beginning with the first transmission.
+    /// Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub times: Option<u64>,
@@ -248,35 +251,36 @@ pub struct DelayOptions {
 #[serde(deny_unknown_fields, default)]
 #[schemars(extend("x-expect" = "a table such as { packets = 100 }"))]
 pub struct Every {
-    /// In packets.
+    /// Distance between two losses, as a number of packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub packets: Option<u64>,
-    /// In cells.
+    /// Distance between two losses, as a number of cells.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub cells: Option<u64>,
-    /// Number of the first loss. Default: the last of the first group, such as 99 for every 100.
+    /// Number, from 0, of the first packet or cell that is lost. Default: the last of the first n, such as 99 if every
+    /// 100th is lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first: Option<u64>,
 }
 
-/// A probability for each packet, or for each cell.
+/// The probability of the loss of each packet, or of each cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(extend("x-expect" = "a table such as { cells = 1e-6 }"))]
 pub struct LossProbability {
-    /// For each packet.
+    /// Probability that a packet is lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a probability (0 to 1)"))]
     pub packets: Option<f64>,
-    /// For each cell.
+    /// Probability that a cell is lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a probability (0 to 1)"))]
     pub cells: Option<f64>,
 }
 
-/// The model of Gilbert and Elliott: a link with a good and a bad state.
+/// The model of Gilbert and Elliott: a link that changes between a good and a bad state.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "GilbertElliott", extend("x-expect" = "a table such as { p = 0.001, r = 0.2 }"))]
@@ -295,7 +299,7 @@ pub struct GilbertElliottOptions {
     #[serde(default = "certain")]
     #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a probability (0 to 1)"))]
     pub bad: f64,
-    /// Selects the units that are lost: packets or cells.
+    /// Unit in which the link loses data: packets or cells.
     #[serde(default)]
     pub unit: LossUnitOption,
 }
@@ -316,16 +320,16 @@ pub enum LossUnitOption {
     Cells,
 }
 
-/// Places for waiting cells.
+/// Size of a port's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(extend("x-unit" = "cells", "x-expect" = "a whole number of cells such as 1000 (at most 4294967295), \"infinite\" or \"shared\""))]
 pub enum Buffer {
-    /// A number of cells.
+    /// A number of places for waiting cells.
     Cells(u32),
     /// No limit.
     Infinite(Infinite),
-    /// A share of the memory to which the port belongs.
+    /// The memory to which the port belongs.
     Shared(Shared),
 }
 
@@ -333,7 +337,7 @@ pub enum Buffer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Shared {
-    /// In a memory shared by ports of the switch.
+    /// The buffer is a memory that ports of the switch share.
     Shared,
 }
 
@@ -346,7 +350,7 @@ pub enum Infinite {
 }
 
 impl Buffer {
-    /// Returns the port's own limit, if there is one.
+    /// Returns the port's own number of places; `None` if the buffer is unlimited or shared.
     pub fn cells(self) -> Option<u32> {
         match self {
             Buffer::Cells(cells) => Some(cells),
@@ -367,8 +371,8 @@ pub struct SwitchOptions {
     /// ports store each packet whole before they send it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut_through: Option<bool>,
-    /// With `framing = "packets"`: selects when policies decide about a packet, and whether they know its length.
-    /// Default: `start`.
+    /// With `framing = "packets"`: time at which policies decide about a packet, and whether they know the packet's
+    /// length. Default: `start`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub admission: Option<PacketAdmission>,
     /// Settings for individual switches, by the switch's name or a pattern of names.
@@ -382,7 +386,7 @@ pub struct SwitchOptions {
 pub struct CellOptions {
     /// Bytes of a cell, on links and in buffers. The last cell of a frame is padded.
     pub size: Bytes,
-    /// Bytes of a cell that carry a frame. When absent, 48 of the 53 bytes of an ATM cell, or all bytes of a cell of
+    /// Bytes of a cell that carry a frame. Default: 48 of the 53 bytes of an ATM cell, or all bytes of a cell of
     /// another size.
     pub payload: Option<Bytes>,
 }
@@ -396,7 +400,7 @@ impl Default for CellOptions {
 impl CellOptions {
     /// Returns the format of the cells.
     pub fn format(&self) -> CellFormat {
-        // Checks refuse 0.
+        // The checks refuse a size of 0.
         let size = self.size.bytes.max(1);
         let standard = if size == CELL_BYTES { CellFormat::ATM } else { CellFormat::of_memory(size) };
         CellFormat { payload: self.payload.map_or(standard.payload, |payload| payload.bytes.max(1)), ..standard }
@@ -404,7 +408,7 @@ impl CellOptions {
 }
 
 impl Scenario {
-    /// Returns the real transport stack of a flow; `None` if the simulation sends the flow's data itself.
+    /// Returns the real transport stack of a flow; `None` if the flow uses no real stack.
     pub fn stack_of(&self, flow: &str) -> Option<&StackConfig> {
         self.stack_with(by_name(&self.flow, flow))
     }
@@ -435,25 +439,25 @@ impl Scenario {
     }
 }
 
-/// Additional measurements. They do not affect the run.
+/// Options of measurements. They do not affect the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct MeasureOptions {
     /// L: the stream of every TCP flow is divided into files of this size. The delay of each file is measured, from the
-    /// first departure of its first byte until its last byte is acknowledged. Not measured when absent. The papers use
-    /// 100 kB.
+    /// first departure of its first byte until its last byte is acknowledged. Default: no measurement of files. The
+    /// papers use 100 kB.
     pub file_size: Option<Bytes>,
     /// Start of the period covered by rates, efficiency, fairness, utilisations and counters, since a run that starts
-    /// empty needs time to settle. The start of the run when absent.
+    /// with empty buffers needs time to settle. Default: the start of the run.
     #[schemars(example = "2s")]
     pub from: Option<Duration>,
-    /// End of the measured period. The end of the run when absent.
+    /// End of the measured period. Default: the end of the run.
     #[schemars(example = "10s")]
     pub to: Option<Duration>,
-    /// The largest size of a short request; 100 kB when absent.
+    /// The largest size of a short request. Default: 100 kB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub short_requests: Option<Bytes>,
-    /// Requests above this size are long. Default: 1 MB.
+    /// Size above which a request counts as long. Default: 1 MB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub long_requests: Option<Bytes>,
 }
@@ -484,14 +488,14 @@ pub fn schema() -> serde_json::Value {
     schemars::schema_for!(Scenario).to_value()
 }
 
-/// Returns the JSON Schema of a scenario, which the host program provides. Code that generates the schema would make
-/// the page much larger.
+/// Returns the JSON Schema of a scenario, which the host program provides. In WebAssembly, code that generates the
+/// schema would make the lab page much larger.
 #[cfg(target_family = "wasm")]
 pub fn schema() -> serde_json::Value {
     SCHEMA.get().expect("the schema is available before a scenario is read").clone()
 }
 
-/// Sets the schema, which must have been generated by this version on another target.
+/// Sets the JSON Schema, which the same version of this program must have generated on another target.
 #[cfg(target_family = "wasm")]
 pub fn provide_schema(schema: serde_json::Value) {
     SCHEMA.get_or_init(|| schema);

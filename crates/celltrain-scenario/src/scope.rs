@@ -8,18 +8,18 @@ use celltrain_core::error;
 use crate::document::join;
 use crate::fault::{Faults, KeyFault};
 
-/// A position in a scenario, and the list of faults found so far. A check gets the scope of its table, and uses
-/// [`Scope::at`] for the keys in it. The path becomes text only in a fault.
+/// A position in a scenario, and the list of faults found so far. A check gets the scope of a table, and calls
+/// [`Scope::at`] for the keys in the table. The path is converted to text only if a fault is found.
 pub struct Scope<'a> {
     path: Path<'a>,
     found: &'a mut Faults,
-    /// Faults found by the schema check. That check has removed the malformed values.
+    /// Faults found by the schema check, which has removed the malformed values.
     malformed: &'a [KeyFault],
     /// Token that cancels the checks.
     token: &'a CancellationToken<'a>,
 }
 
-/// A position, as a step from the enclosing position.
+/// A position in a scenario, as a step from the enclosing position.
 #[derive(Clone, Copy)]
 enum Path<'a> {
     Root,
@@ -38,7 +38,7 @@ impl Path<'_> {
 }
 
 impl<'a> Scope<'a> {
-    /// Creates the scope of a whole scenario. Its malformed values have already been removed.
+    /// Creates the scope of a whole scenario, whose malformed values have already been removed.
     pub fn root(found: &'a mut Faults, malformed: &'a [KeyFault], token: &'a CancellationToken<'a>) -> Self {
         Self { path: Path::Root, found, malformed, token }
     }
@@ -53,7 +53,7 @@ impl<'a> Scope<'a> {
         Scope { path: Path::Item(&self.path, number), found: self.found, malformed: self.malformed, token: self.token }
     }
 
-    /// Returns the path as text, for example `topology.network.flows[3].to`.
+    /// Returns the path of this position as text, for example `topology.network.flows[3].to`.
     pub fn path(&self) -> String {
         self.path.text()
     }
@@ -73,8 +73,9 @@ impl<'a> Scope<'a> {
         self.refuse_value(quoted(value), problem);
     }
 
-    /// Reports a fault that a model found in its own table, which is at this position. The key may refer to a value
-    /// inside a setting, such as `thresholds.tcp1`. A fault in the default that replaced a malformed value is ignored.
+    /// Reports a fault that a model found in its own table, which is at this position. The fault's key may refer to a
+    /// value inside a setting, such as `thresholds.tcp1`. A fault in a default value that replaced a malformed value is
+    /// ignored.
     pub fn refuse_setting(&mut self, fault: error::Fault) {
         let error::Fault { key, value, problem, excerpt } = fault;
         self.at_setting(&key, |scope| {
@@ -106,7 +107,7 @@ impl<'a> Scope<'a> {
         self.found.merge_equal(from, note);
     }
 
-    /// Calls `refuse`, unless this position already has a fault.
+    /// Calls `refuse` at this position, unless this position already has a fault.
     pub fn once(&mut self, refuse: impl FnOnce(&mut Self)) {
         if !self.is_refused() {
             refuse(self);

@@ -10,12 +10,12 @@ use crate::limits::MAX_FILE;
 use crate::request_options::SizeOptions;
 use crate::scope::Scope;
 
-/// Distributions that are part of the program, with their names. Each file has comments, a heading, and rows of bytes
-/// and probability.
+/// Distributions of sizes that are part of the program, with their names. Each file has comments, a heading, and rows
+/// of bytes and probability.
 const SHIPPED: [(&str, &str); 2] =
     [("web_search", include_str!("sizes/web_search.csv")), ("data_mining", include_str!("sizes/data_mining.csv"))];
 
-/// Returns the distribution that options describe, unless they have a fault.
+/// Returns the distribution that the options describe; `None` if the options have a fault.
 pub(crate) fn resolve(options: &SizeOptions, scope: &mut Scope<'_>) -> Option<Sizes> {
     let before = scope.found().count();
     let sizes = match options {
@@ -42,7 +42,7 @@ pub(crate) fn resolve(options: &SizeOptions, scope: &mut Scope<'_>) -> Option<Si
     Some(sizes)
 }
 
-/// Returns the rows of a shipped file.
+/// Returns the rows of a shipped distribution of sizes.
 fn rows(text: &str) -> Vec<(f64, f64)> {
     let lines = text.lines().filter(|line| !line.starts_with('#')).skip(1);
     let number = |text: &str| text.parse::<f64>().expect("the distributions in the package contain only numbers");
@@ -84,7 +84,7 @@ fn check(points: &[(f64, f64)], scope: &mut Scope<'_>) {
     }
 }
 
-/// Returns the error in the name of a distribution, if any.
+/// Returns the problem with an unknown name of a distribution.
 fn unknown(name: &str, scope: &Scope<'_>) -> String {
     let list = SHIPPED.map(|(name, _)| format!("\"{name}\"")).join(", ");
     if Path::new(name).extension().is_some_and(|ending| ending == "csv") {
@@ -125,7 +125,7 @@ mod tests {
             );
             sizes.mean_of(|bytes| bytes)
         };
-        // The expected mean is the sum of each interval's middle times its probability.
+        // The expected mean is the sum, over all intervals, of the middle of the interval times its probability.
         let web = 0.15 * 5000.5 + 0.05 * 15e3 + 0.1 * 25e3 + 0.1 * 40e3 + 0.13 * 65e3 + 0.07 * 140e3 + 0.1 * 600e3;
         let web = web + 0.1 * 1.5e6 + 0.1 * 3.5e6 + 0.07 * 7.5e6 + 0.03 * 20e6;
         assert!((mean("web_search") / web - 1.0).abs() < 1e-9, "{}", mean("web_search"));

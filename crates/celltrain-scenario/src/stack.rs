@@ -1,6 +1,6 @@
-//! Real transport stacks that the flows of a scenario may use: their names and settings.
+//! Names and settings of the real transport stacks that the flows of a scenario may use.
 //!
-//! The stacks themselves are in `celltrain-hosts`.
+//! `celltrain-hosts` contains the stacks themselves.
 
 use celltrain_core::error::Fault;
 use celltrain_core::registry;
@@ -23,19 +23,19 @@ registry! {
         python: Python,
     }
 
-    /// Returns the sizes of packets and windows.
+    /// Returns the stack's sizes of packets and windows.
     pub fn sizes(&self) -> StackSizes { |config| config.sizes() }
 
     /// Returns the key and the value of the setting that sets the length of packets.
     pub fn packet_size(&self) -> (&'static str, Bytes) { |config| config.packet_size() }
 
-    /// Returns the faults in the settings.
+    /// Returns the faults in the stack's settings.
     pub fn check(&self) -> Vec<Fault> { |config| config.check() }
 }
 
 impl StackConfig {
-    /// Returns whether packets of the stack may be ECN-capable. QUIC's packets are. For a Python stack, its code
-    /// decides.
+    /// Returns whether packets of the stack may be ECN-capable. The packets of QUIC are ECN-capable. The code of a
+    /// Python stack decides about its packets.
     pub(crate) fn may_use_ecn(&self) -> bool {
         match self {
             Self::Smoltcp(_) => false,
@@ -44,7 +44,7 @@ impl StackConfig {
     }
 }
 
-/// Sizes in bytes that the network must know about a stack.
+/// Sizes of a stack, in bytes, that are needed to build the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StackSizes {
     /// Payload of a full segment.

@@ -18,11 +18,11 @@ use crate::topology::Layout;
 pub struct Tables<'a> {
     /// Options of each flow.
     pub flows: TiVec<FlowIndex, Option<&'a FlowOptions>>,
-    /// Options of each VC, and the name of their table.
+    /// Options of each VC, and the name of the table that contains them.
     pub vcs: TiVec<VcIndex, Option<(&'a str, &'a VcOptions)>>,
-    /// For each link, the name and content of its port's table; always `None` if the link does not leave a switch.
+    /// For each link, the name and content of its port's table; always `None` for a link that does not leave a switch.
     pub ports: TiVec<LinkIndex, Option<(&'a str, &'a PortConfig)>>,
-    /// For each node, its table; always `None` if it is not an edge device.
+    /// For each node, its table; always `None` for a node that is not an edge device.
     pub edges: TiVec<NodeIndex, Option<&'a EdgeConfig>>,
 }
 
@@ -70,7 +70,7 @@ impl<'a> Tables<'a> {
     }
 }
 
-/// Finds the table of a VC, by its name or the first range that contains it.
+/// Finds the table of a VC: the table with the VC's name, or the first table whose range of names contains the VC.
 fn of_vc<'a>(tables: &'a BTreeMap<String, VcOptions>, vc: &str) -> Option<(&'a str, &'a VcOptions)> {
     let in_range = || tables.iter().find(|(key, _)| is_in_range(key, vc));
     tables.get_key_value(vc).or_else(in_range).map(|(key, own)| (key.as_str(), own))
@@ -89,18 +89,18 @@ fn of_port<'a>(
     found.map(|(name, config)| (name.as_str(), config))
 }
 
-/// Finds the table of an edge device, by its name or by a pattern.
+/// Finds the table of an edge device: the table with the device's name, or a table whose pattern matches the device.
 fn of_edge<'a>(tables: &'a BTreeMap<String, EdgeConfig>, edge: &str) -> Option<&'a EdgeConfig> {
     let by_pattern = || tables.iter().find(|(name, _)| matches(name, edge)).map(|(_, config)| config);
     tables.get(edge).or_else(by_pattern)
 }
 
-/// Returns whether a name matches a pattern, in which `*` matches any characters.
+/// Returns whether a name matches a pattern, in which `*` matches any number of any characters.
 pub fn matches(pattern: &str, name: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else { return pattern == name };
     let (middle, tail) = rest.rsplit_once('*').unwrap_or(("", rest));
     let Some(inner) = name.strip_prefix(head).and_then(|name| name.strip_suffix(tail)) else { return false };
-    // Match each piece at its first position after the previous piece. A later position would leave less for the
-    // following pieces.
+    // Match each piece of the pattern at its first position after the previous piece. A later position would leave less
+    // of the name for the following pieces.
     middle.split('*').try_fold(inner, |inner, piece| Some(inner.split_once(piece)?.1)).is_some()
 }

@@ -1,7 +1,8 @@
-//! WebAssembly exports and imports, described in `docs/design/lab.md`, section "The interface".
+//! Functions that the WebAssembly module exports and imports, described in `docs/design/lab.md`, section "The
+//! interface".
 //!
 //! For each call, a worker allocates a buffer, writes the request, makes the call, and reads the answer and its columns
-//! from memory. No memory is shared: there is one thread, which handles one request at a time.
+//! from memory. No memory is shared between threads: a single thread handles one request at a time.
 
 #![allow(unsafe_code, reason = "the attributes only name exports and imports and access no memory")]
 #![allow(unreachable_pub, reason = "nothing in Rust calls these exported functions")]
@@ -17,11 +18,11 @@ use crate::calls;
 
 #[link(wasm_import_module = "celltrain")]
 unsafe extern "C" {
-    /// Returns the time in milliseconds since a fixed instant.
+    /// Returns the time in milliseconds since any fixed instant.
     safe fn now() -> f64;
     /// Reports the completed fraction of a run, 0 to 1.
     safe fn progress(done: f64);
-    /// Reports the message of a panic. The instance cannot be used afterwards.
+    /// Reports the message of a panic. Afterwards, the WebAssembly instance cannot be used.
     safe fn panicked(text: *const u8, length: usize);
 }
 
@@ -30,7 +31,7 @@ thread_local! {
     static ANSWER: RefCell<Answer> = RefCell::default();
 }
 
-/// Prepares the instance. Must be called once, before any other function.
+/// Prepares the WebAssembly instance. This function must be called once, before any other function.
 #[unsafe(no_mangle)]
 pub extern "C" fn celltrain_start() {
     clock::provide(|| Duration::from_secs_f64(now().max(0.0) / 1000.0));
@@ -50,7 +51,7 @@ pub extern "C" fn celltrain_request(length: usize) -> *mut u8 {
     })
 }
 
-/// Processes the request. Returns the number of columns in the answer.
+/// Processes the request in the buffer. Returns the number of columns in the answer.
 #[unsafe(no_mangle)]
 pub extern "C" fn celltrain_call() -> usize {
     ANSWER.take();
@@ -60,13 +61,13 @@ pub extern "C" fn celltrain_call() -> usize {
     columns
 }
 
-/// Returns the address of the answer's JSON.
+/// Returns the address of the JSON text of the answer.
 #[unsafe(no_mangle)]
 pub extern "C" fn celltrain_answer() -> *const u8 {
     ANSWER.with_borrow(|answer| answer.text.as_ptr())
 }
 
-/// Returns the length of the answer's JSON in bytes.
+/// Returns the length in bytes of the JSON text of the answer.
 #[unsafe(no_mangle)]
 pub extern "C" fn celltrain_answer_length() -> usize {
     ANSWER.with_borrow(|answer| answer.text.len())
@@ -90,7 +91,7 @@ pub extern "C" fn celltrain_column_length(column: usize) -> usize {
     parts(column).2
 }
 
-/// Returns the type of a column's values, their address and their number.
+/// Returns the type of a column's values, the address of the values and the number of values.
 fn parts(column: usize) -> (usize, *const u8, usize) {
     ANSWER.with_borrow(|answer| match &answer.columns[column] {
         Column::Numbers(values) => (0, values.as_ptr().cast(), values.len()),
@@ -99,7 +100,7 @@ fn parts(column: usize) -> (usize, *const u8, usize) {
     })
 }
 
-/// Frees the answer's memory.
+/// Frees the memory of the answer.
 #[unsafe(no_mangle)]
 pub extern "C" fn celltrain_forget() {
     ANSWER.take();

@@ -1,24 +1,24 @@
-//! Answers: JSON, and the numeric columns to which the JSON refers.
+//! Answers to requests: JSON, and the numeric columns to which the JSON refers.
 
 use serde_json::{Value, json};
 
-/// An answer. `{"$column": 3}` in its JSON refers to the fourth column.
+/// An answer to a request. `{"$column": 3}` in the JSON of the answer refers to the fourth column.
 #[derive(Debug, Default)]
 pub struct Answer {
-    /// `{"ok": ...}` or `{"error": {"kind", "message", "faults"}}`.
+    /// JSON text of the answer: `{"ok": ...}` or `{"error": {"kind", "message", "faults"}}`.
     pub text: String,
-    /// The columns.
+    /// Columns to which the JSON refers.
     pub columns: Vec<Column>,
 }
 
-/// Numbers of one type.
+/// A column of numbers of one type.
 #[derive(Debug, PartialEq)]
 pub enum Column {
-    /// Any numbers; NaN if missing.
+    /// Numbers of any kind. A missing number is NaN.
     Numbers(Vec<f64>),
-    /// Indices into a list; -1 if missing.
+    /// Indices into a list. A missing index is -1.
     Places(Vec<i32>),
-    /// Adds a column. Returns the reference to it for the JSON.
+    /// Small whole numbers, such as flags.
     Small(Vec<i8>),
 }
 
@@ -40,18 +40,18 @@ impl From<Vec<i8>> for Column {
     }
 }
 
-/// Columns under construction.
+/// The columns of an answer under construction.
 #[derive(Default)]
 pub(crate) struct Columns(pub(crate) Vec<Column>);
 
 impl Columns {
-    /// Adds a column. Returns the reference to it for the JSON.
+    /// Adds a column. Returns the JSON that refers to the column.
     pub(crate) fn put(&mut self, column: impl Into<Column>) -> Value {
         self.0.push(column.into());
         json!({"$column": self.0.len() - 1})
     }
 
-    /// Adds a column of words, each stored once. An empty word means that there is no value.
+    /// Adds a column of words. Each different word is stored once. An empty word stands for a missing value.
     pub(crate) fn put_words(&mut self, values: &[&'static str]) -> Value {
         let mut words: Vec<&str> = Vec::new();
         let places = values.iter().map(|value| {

@@ -1,11 +1,11 @@
-//! Adds columns of a table, both numbers and words, to the JSON under their own names.
+//! Converts the history of a buffer to JSON and columns.
 
 use celltrain_run::buffer::{History, Refusals, STEPS, SharedMemory};
 use serde_json::{Value, json};
 
 use crate::answer::Columns;
 
-/// Adds columns of a table, both numbers and words, to the JSON under their own names.
+/// Creates the JSON of a table, whose fields with numbers or words become columns of the same names.
 macro_rules! put {
     ($columns:ident, $table:ident: $($name:ident)*; $($words:ident)*) => {
         json!({
@@ -15,7 +15,7 @@ macro_rules! put {
     };
 }
 
-/// Converts a history. Its columns keep their names.
+/// Converts the history of a buffer. The columns keep the names of the fields.
 pub(crate) fn json(history: History, columns: &mut Columns) -> Value {
     let History { port, capacity, vcs, sent_before, cells, frames, judgements, steps, ports, memory, cut_short } =
         history;

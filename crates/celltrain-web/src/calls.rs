@@ -1,4 +1,5 @@
-//! The calls, with their requests and answers. The corresponding TypeScript types are in `lab/src/engine/api.ts`.
+//! The calls that the lab page makes, with their requests and answers. The corresponding TypeScript types are in
+//! `lab/src/engine/api.ts`.
 
 use std::cell::Cell;
 use std::sync::atomic::AtomicBool;
@@ -27,8 +28,8 @@ use crate::{buffer, edit, events, network};
 #[derive(Deserialize)]
 #[serde(tag = "call", rename_all = "snake_case", deny_unknown_fields)]
 enum Request {
-    /// The first request. The JSON Schema of this version's scenarios is passed as text, so that its numbers are not
-    /// changed.
+    /// The first request of the page. The JSON Schema of scenarios is passed as a text, so that JavaScript does not
+    /// change its numbers.
     Start {
         schema: String,
     },
@@ -49,7 +50,7 @@ enum Request {
         seed: Option<u64>,
         engine: Option<String>,
         series: Option<SeriesAsked>,
-        /// True to return a row for each request.
+        /// True to return a row for each simulated request.
         #[serde(default)]
         requests: bool,
         /// True to measure the delays of packets.
@@ -82,7 +83,7 @@ struct SeriesAsked {
     step: Option<String>,
 }
 
-/// Names of ports, or `all`.
+/// Names of ports, or the word `all`.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Ports {
@@ -101,7 +102,7 @@ struct EventsAsked {
     most_rows: usize,
 }
 
-/// Answers a request in UTF-8. Calls `on_progress` with the completed fraction of a run.
+/// Answers a request, which is JSON in UTF-8. Calls `on_progress` with the completed fraction of a run.
 pub fn answer(request: &[u8], on_progress: fn(f64)) -> Answer {
     let mut columns = Columns::default();
     let answered = match serde_json::from_slice(request) {
@@ -165,7 +166,7 @@ fn answered(request: Request, on_progress: fn(f64), columns: &mut Columns) -> Re
                 flows: None,
                 most_rows: 0,
             };
-            // Use the same checks as for the time window of events.
+            // Check the times like the time window of a request for events.
             let (_, until) = under.choice(&chosen)?;
             let window = [seconds(from), until.unwrap_or(Duration { picoseconds: u64::MAX })];
             let mut history = None;
@@ -186,7 +187,8 @@ fn engine_named(name: &str) -> Result<Engine, Refusal> {
     Engine::named(name).ok_or_else(|| Refusal::new("refused", format!("{name:?} is not an engine")))
 }
 
-/// Converts seconds to a duration of whole picoseconds. Values that are out of range become 0 or the longest duration.
+/// Converts seconds to a duration of whole picoseconds. A negative number becomes 0, and a number that is too large
+/// becomes the longest duration.
 fn seconds(number: f64) -> Duration {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the values fit the type of the cast")]
     Duration { picoseconds: (number * 1e12).round() as u64 }
@@ -274,8 +276,8 @@ fn requests_json(records: Records, columns: &mut Columns) -> Value {
     })
 }
 
-/// Returns recorded series by measure, each with its column names. Series of connections at ports also list the port of
-/// each column.
+/// Returns recorded series by measure, each measure with the names of its columns. A series of connections at ports
+/// also lists the port of each column.
 fn recorded_json(recorded: Recorded, columns: &mut Columns) -> Value {
     let Recorded { time_s, names, occupancy_columns, arrays } = recorded;
     let over = |measure: &str| {
@@ -304,22 +306,22 @@ fn recorded_json(recorded: Recorded, columns: &mut Columns) -> Value {
     json!({"time_s": columns.put(time_s), "measures": measures})
 }
 
-/// A run from which only the observers' records are used, not its result.
+/// A run whose result is not used, but only the records of its observers.
 struct Under<'a> {
     handle: &'a Handle,
     seed: Option<u64>,
     deadline: Deadline,
     on_progress: fn(f64),
-    /// Set when the observers need no more events.
+    /// Flag that is set when the observers need no more events.
     full: &'a Cell<bool>,
 }
 
-/// A function that drives the run with the given observers.
+/// A function that executes the run with the given observers.
 type Drive<'a> = dyn FnMut(&mut Observers<'_>) -> Result<(), Refusal> + 'a;
 
 impl Under<'_> {
-    /// Returns the selection of events, and the time at which the run may stop early; `None` if the run must not stop
-    /// early.
+    /// Returns the selection of events, and the time after which the run may stop; `None` instead of a time if the run
+    /// must not stop early.
     fn choice(&self, chosen: &EventsAsked) -> Result<(Choice, Option<Duration>), Refusal> {
         let duration = looked(self.handle, &CancellationToken::never())?.scenario().duration;
         let bound = |at: Option<f64>| match at {

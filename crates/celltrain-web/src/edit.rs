@@ -1,12 +1,12 @@
-//! Sets or removes one key in a TOML text. All other text is unchanged, including comments.
+//! Sets or removes one key in a TOML text. The rest of the text, including comments, remains unchanged.
 
 use serde_json::Value as Json;
 use toml_edit::{Array, DocumentMut, Item, Table, TableLike, Value};
 
 use crate::reading::Refusal;
 
-/// Returns the text with this value at the path, or without the key if `value` is `None`. A new table replaces the old
-/// one at the same position, with each key on its own line.
+/// Returns the text with the new value at the path, or without the last key of the path if `value` is `None`. A new
+/// table replaces the old table at the same position, with each key on a separate line.
 pub(crate) fn edited(toml: &str, path: &[String], value: Option<&Json>) -> Result<String, Refusal> {
     let refused = |words: String| Refusal::new("refused", words);
     let mut document: DocumentMut =
@@ -21,7 +21,7 @@ pub(crate) fn edited(toml: &str, path: &[String], value: Option<&Json>) -> Resul
         }
         let new = || {
             let mut table = Table::new();
-            // The header is written only if the table itself has keys.
+            // Write the header of the new table only if the table has keys that are not tables.
             table.set_implicit(true);
             Item::Table(table)
         };
@@ -40,7 +40,7 @@ pub(crate) fn edited(toml: &str, path: &[String], value: Option<&Json>) -> Resul
     let mut item = item_of(value).ok_or_else(|| refused(format!("{value} cannot be written in TOML")))?;
     match (before, &mut item) {
         (Some(Item::Value(before)), Item::Value(after)) => *after.decor_mut() = before.decor().clone(),
-        // An inline table cannot contain multi-line tables.
+        // A table that replaces a value becomes an inline table, which cannot contain tables on several lines.
         (Some(Item::Value(before)), Item::Table(after)) => {
             let mut after = after.clone().into_inline_table();
             *after.decor_mut() = before.decor().clone();
@@ -56,7 +56,7 @@ pub(crate) fn edited(toml: &str, path: &[String], value: Option<&Json>) -> Resul
         }
         _ => {}
     }
-    // The key keeps its position and the text around it.
+    // The key keeps its position and the text around the key.
     match at.get_mut(key) {
         Some(place) => *place = item,
         None => drop(at.insert(key, item)),
@@ -64,14 +64,14 @@ pub(crate) fn edited(toml: &str, path: &[String], value: Option<&Json>) -> Resul
     Ok(document.to_string())
 }
 
-/// Of a table and its inner tables, returns the first one that has a header in the text.
+/// Returns the first table with a header in the text, among a table and its inner tables.
 fn first_header(table: &Table) -> Option<&Table> {
     let inner = table.iter().filter_map(|(_, item)| item.as_table()).filter_map(first_header);
     let own = (!table.is_implicit()).then_some(table);
     own.into_iter().chain(inner).min_by_key(|table| table.position())
 }
 
-/// Returns the table itself if it has a header, or the first inner table that has one.
+/// Returns the table itself if it has a header, or else the first inner table with a header.
 fn first_header_mut(table: &mut Table) -> &mut Table {
     let has_header = !table.is_implicit();
     let inner = table.iter().find(|(_, item)| item.is_table()).map(|(key, _)| key.to_owned());

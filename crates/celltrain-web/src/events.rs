@@ -1,4 +1,4 @@
-//! The events of a run as columns, formed by concatenating the blocks of a log.
+//! Columns of the events of a run, formed by concatenating the blocks of an event log.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -11,13 +11,13 @@ use crate::answer::Columns;
 pub(crate) struct Tables<'a> {
     grown: BTreeMap<Kind, Vec<Growing>>,
     rows: BTreeMap<Kind, usize>,
-    /// Maximum number of rows stored per kind.
+    /// Maximum number of rows stored for each kind of event.
     most: usize,
-    /// True if the table was truncated because it had too many rows.
+    /// Flag that is set when a table was truncated because it had too many rows.
     full: &'a Cell<bool>,
 }
 
-/// A column under construction.
+/// A column of a table of events under construction.
 enum Growing {
     Numbers(Vec<f64>),
     Words(Vec<i32>, Vec<String>),
@@ -29,7 +29,7 @@ impl<'a> Tables<'a> {
         Self { grown: BTreeMap::new(), rows: BTreeMap::new(), most, full }
     }
 
-    /// Appends a block. Returns whether more blocks are wanted.
+    /// Appends a block of events. Returns whether there is room for more blocks.
     pub(crate) fn take(&mut self, block: Block) -> bool {
         let rows = self.rows.entry(block.kind).or_default();
         let room = self.most.saturating_sub(*rows);
@@ -45,7 +45,7 @@ impl<'a> Tables<'a> {
         !self.full.get()
     }
 
-    /// Returns the number of rows and the columns of each kind.
+    /// Returns the number of rows and the columns of each kind of event.
     pub(crate) fn json(self, kinds: &[Kind], columns: &mut Columns) -> Value {
         let lines = described();
         let Self { mut grown, rows, .. } = self;
@@ -91,7 +91,7 @@ impl Growing {
         match (self, values) {
             (Self::Numbers(into), Values::Numbers(values)) => into.extend_from_slice(&values[..most]),
             (Self::Numbers(into), Values::Counts(values)) => {
-                // Counts remain far below 2^53, and -1 means that there is no value.
+                // Converting counts to f64 is exact, because counts are far below 2^53. A missing count is -1.
                 into.extend(values[..most].iter().map(|&count| if count < 0 { f64::NAN } else { count as f64 }));
             }
             (Self::Flags(into), Values::Flags(values)) => into.extend_from_slice(&values[..most]),

@@ -1,6 +1,6 @@
 //! Browser bindings of the core: types, errors and columns, but no logic. A request is JSON. An answer is JSON with
 //! separate columns of numbers ([`answer::Answer`]). `docs/design/lab.md` describes every call, and the functions that
-//! WebAssembly exports and imports.
+//! the WebAssembly module exports and imports.
 
 #[cfg(target_family = "wasm")]
 mod abi;

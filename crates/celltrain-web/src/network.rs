@@ -1,4 +1,4 @@
-//! The network of a scenario, in the form that the page uses to draw it.
+//! Description of the network of a scenario, which the lab page draws.
 
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::network::Network;
@@ -6,7 +6,7 @@ use celltrain_run::describe;
 use celltrain_scenario::Scenario;
 use serde_json::{Value, json};
 
-/// Describes the nodes, links, ports and VCs of a network, for the page to draw.
+/// Describes the nodes, links, ports and VCs of a network that the lab page draws.
 pub(crate) fn described(
     scenario: &Scenario,
     network: &Network,

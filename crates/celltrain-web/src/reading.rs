@@ -1,4 +1,4 @@
-//! Reads a scenario within limits, and defines the errors of requests.
+//! Reads a scenario within limits of time and memory, and defines the errors of requests.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ use serde_json::{Value, json};
 
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub(crate) struct Limits {
-    /// Limit of real time in seconds.
+    /// Limit of the real time of the request in seconds.
     seconds: f64,
-    /// Memory of the engine in bytes. A run may use three quarters of it.
+    /// Memory allowed for runs in bytes. A run may use three quarters of this memory.
     memory: u64,
 }
 
 impl Limits {
-    /// Sets the memory limit, and starts measuring the time of the request.
+    /// Sets the memory limit of the program, and starts measuring the time of the request.
     pub(crate) fn deadline(&self) -> Deadline {
         #[cfg(target_family = "wasm")]
         celltrain_run::memory::allow(self.memory);
@@ -40,12 +40,12 @@ pub(crate) struct Deadline {
 }
 
 impl Deadline {
-    /// Returns whether time is left. Once the result is false, it stays false.
+    /// Returns whether the request has time left. After the result was false once, it remains false.
     pub(crate) fn is_ahead(&self) -> bool {
         self.begun.elapsed() <= self.most
     }
 
-    /// Returns the remaining time.
+    /// Returns the remaining time of the request.
     pub(crate) fn left(&self) -> Duration {
         self.most.saturating_sub(self.begun.elapsed())
     }
@@ -56,7 +56,8 @@ impl Deadline {
     }
 }
 
-/// The reason why a request has no answer: its kind (as in `api.ts`), a message, and the faults of a scenario.
+/// The reason why a request has no answer: the kind of reason (as in `api.ts`), a message, and the faults of the
+/// scenario.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     kind: &'static str,

@@ -1,4 +1,5 @@
-//! Requests and answers as used by the page. Tests in `lab/tests/engine` check their contents with the page's own code.
+//! Tests of requests and answers as the lab page uses them. Tests in `lab/tests/engine` check the contents of answers
+//! with the page's own code.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -147,7 +148,7 @@ fn a_check_returns_all_parts_of_the_network_that_the_lab_page_draws() {
     let turns = format!("{SCENARIO}\n[port.bottleneck.scheduler.round_robin]");
     let (answer, _) = ask(&json!({"call": "check", "toml": turns, "limits": limits()}));
     let links = answer["ok"]["network"]["links"].as_array().unwrap();
-    assert_eq!(links.iter().filter(|link| link["in_order"] == false).count(), 1, "that port alone");
+    assert_eq!(links.iter().filter(|link| link["in_order"] == false).count(), 1, "only the bottleneck");
     let of_flow = |flow: u64| network["vcs"].as_array().unwrap().iter().filter(move |vc| vc["flow"] == flow).count();
     assert_eq!([of_flow(0), of_flow(1)], [2, 2], "data and acknowledgements");
     assert_eq!(network["duration_s"], 0.05);

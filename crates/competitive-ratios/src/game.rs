@@ -1,10 +1,11 @@
-//! Computes the exact competitive ratio of a policy with two ports.
+//! Computes the exact competitive ratio of a memory policy with two ports.
 //!
-//! An adversary chooses the arrivals, and which of them its own memory takes. A state holds the queues of the policy
-//! and of the adversary. An arrival or the end of a slot, in which both send, leads to another state. The
-//! memory can empty after any sequence. So the competitive ratio is the largest ratio of cells sent by the adversary to
-//! cells sent by the policy on any cycle of states. It is found by Dinkelbach's method in whole numbers: while a cycle
-//! has a ratio above p / q, take that cycle's ratio as the next p / q.
+//! An adversary chooses the arriving cells, and which of these cells its own memory admits. A state consists of the
+//! queues of the policy and the queues of the adversary. An arrival leads to another state, and so does the end of a
+//! slot, in which the policy and the adversary send cells. The two memories can empty after any sequence of arrivals.
+//! So the competitive ratio is the largest ratio, over all cycles of states, of cells sent by the adversary to cells
+//! sent by the policy. The ratio is found by Dinkelbach's method in whole numbers: while a cycle has a ratio above p /
+//! q, the ratio of this cycle becomes the next p / q.
 
 use typed_index_collections::TiVec;
 
@@ -14,8 +15,8 @@ use celltrain_core::memory::{MemoryPolicyConfig, PoolQueue, QueueInfo};
 /// Numbers of cells in the queues of two ports.
 pub type Queues = [u32; 2];
 
-/// Returns the competitive ratio of a policy with two ports and this many cells, or `None` if the ratio has no bound.
-/// The policy's decisions may depend on the cells of the queues, but not on the past or on time.
+/// Returns the competitive ratio of a policy with two ports and a memory of `cells` cells, or `None` if the ratio has
+/// no bound. The policy's decisions may depend on the lengths of the queues, but not on the past or on time.
 pub fn two_port_ratio(policy: &MemoryPolicyConfig, cells: u32) -> Option<Ratio> {
     ratio_of_rule(cells, |queues, port| after_arrival(policy, cells, queues, port))
 }
@@ -27,8 +28,8 @@ fn after_arrival(policy: &MemoryPolicyConfig, cells: u32, queues: Queues, port: 
     [0, 1].map(|port| memory.queues()[PoolQueue::new(port)])
 }
 
-/// Returns the competitive ratio of a rule; `None` if the ratio has no bound. The rule maps the queues and the port of
-/// an arriving cell to the queues after the arrival.
+/// Returns the competitive ratio of a rule; `None` if the ratio has no bound. The rule maps the lengths of the queues
+/// and the port of an arriving cell to the lengths of the queues after the arrival.
 pub fn ratio_of_rule(cells: u32, rule: impl FnMut(Queues, u32) -> Queues) -> Option<Ratio> {
     let game = Game::new(cells, rule);
     let mut best = Ratio::new(1, 1);
@@ -41,7 +42,7 @@ pub fn ratio_of_rule(cells: u32, rule: impl FnMut(Queues, u32) -> Queues) -> Opt
     Some(best)
 }
 
-/// A transition from one state to another.
+/// A transition from one state of the two memories to another.
 struct Step {
     from: u32,
     to: u32,
@@ -97,13 +98,14 @@ impl Game {
         Self { states: queues.len() * queues.len(), steps }
     }
 
-    /// Finds a cycle on which the adversary sends more than this ratio times the policy's cells. Returns the cells that
-    /// each sends on the cycle.
+    /// Finds a cycle of states on which the cells sent by the adversary exceed `ratio` times the cells sent by the
+    /// policy. Returns the number of cells sent on the cycle by the adversary and by the policy.
     fn better_cycle(&self, ratio: Ratio) -> Option<(u64, u64)> {
         let gain = |step: &Step| {
             (ratio.denominator * step.adversary).cast_signed() - (ratio.numerator * step.policy).cast_signed()
         };
-        // The largest gain of any path to each state, and the last step of that path (Bellman-Ford algorithm).
+        // For each state, the largest gain of a path to the state, and the last step of this path (Bellman-Ford
+        // algorithm).
         let mut gains = vec![0_i64; self.states];
         let mut last: Vec<Option<usize>> = vec![None; self.states];
         loop {
@@ -125,9 +127,10 @@ impl Game {
         }
     }
 
-    /// Follows the last steps backward. Returns the sums over a cycle of them, or `None` if they form no cycle.
+    /// Follows the last steps of paths backward. If they form a cycle, returns the number of cells sent on the cycle by
+    /// the adversary and by the policy.
     fn cycle(&self, last: &[Option<usize>]) -> Option<(u64, u64)> {
-        // For each state, the start of the walk that first visited it.
+        // For each state, the start of the backward walk that first visited the state.
         let mut visited_from = vec![usize::MAX; self.states];
         for start in 0..self.states {
             let mut state = start;
@@ -159,7 +162,7 @@ mod tests {
     use celltrain_core::memory::longest_queue_drop::{self, Variant};
     use celltrain_core::memory::{complete_sharing, static_thresholds};
 
-    /// Selects the queue that loses a cell if both queues have the same length.
+    /// Selects the queue that loses a cell if the two queues have the same length.
     #[derive(Clone, Copy)]
     enum Tie {
         First,
@@ -185,7 +188,7 @@ mod tests {
     }
 
     /// Returns the ratio (4 M - 4) / (3 M - 2) of Kobayashi, Miyazaki and Okabe for an even M. For an odd M, the
-    /// adversary can always store the cells of the port that gets the smaller half of the memory.
+    /// adversary can always admit the cells of the port whose queue gets the smaller half of the policy's memory.
     fn expected(cells: u32) -> Ratio {
         let [all, half] = [cells - 1, cells / 2].map(u64::from);
         Ratio::new(2 * all, all + half)

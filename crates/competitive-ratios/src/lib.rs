@@ -1,22 +1,21 @@
-//! A slotted model of a shared memory. It compares policies with the best schedule that knows the future.
+//! A slotted model of a shared memory, which compares memory policies with the best schedule that knows the future.
 //!
 //! Source: Aiello, Kesselman and Mansour, "Competitive Buffer Management for Shared-Memory Switches", ACM Transactions
-//! on Algorithms 5(1), 2008, section 2. In every slot any number of cells arrive for any ports, one after the other.
-//! Then every port that has a cell sends one. M cells fit into the memory. After the last arrival the memory empties,
-//! so the number of cells sent is the number that entered and were not pushed out.
+//! on Algorithms 5(1), 2008, section 2. In every slot, any number of cells arrive for any ports, one after the other.
+//! Then every port with a waiting cell sends one cell. M cells fit into the memory. After the last arrival, the memory
+//! empties, so the number of cells sent is the number of cells that entered the memory and were not pushed out.
 //!
 //! The *ratio* of an arrival sequence is the number of cells that the [`optimum`] sends divided by the number that the
-//! policy sends. The competitive ratio of a policy is the largest ratio of any sequence. [`game`] computes it for two
-//! ports, and [`search`] finds bad sequences for more.
+//! policy sends. The competitive ratio of a policy is the largest ratio of any sequence. [`game`] computes the
+//! competitive ratio for two ports, and [`search`] finds sequences with a large ratio for more ports.
 //!
 //! ```
 //! use celltrain_core::memory::complete_sharing;
 //! use competitive_ratios::{Burst, optimum, sent};
 //!
-//! // One port takes all places, and the other port's cell is refused.
-//! let bursts = [Burst { slot: 0, port: 0, cells: 4 }, Burst { slot: 0, port: 1, cells: 1 }];
-//! assert_eq!(sent(&complete_sharing::Config {}.into(), 4, 2, &bursts), 4);
-//! assert_eq!(optimum(4, 2, &bursts), 4);
+//! // The cells of port 0 take all places, so the cell of port 1 is refused. let bursts = [Burst { slot: 0, port: 0,
+//! cells: 4 }, Burst { slot: 0, port: 1, cells: 1 }]; assert_eq!(sent(&complete_sharing::Config {}.into(), 4, 2,
+//! &bursts), 4); assert_eq!(optimum(4, 2, &bursts), 4);
 //! ```
 
 pub mod game;
@@ -35,19 +34,19 @@ use celltrain_core::rng::Stream;
 use celltrain_core::units::{Clock, Time};
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
-/// Cells that arrive for one port, directly one after the other. An arrival sequence is a list of bursts, sorted by
-/// slot. Bursts of one slot arrive in list order.
+/// Cells that arrive for one port in one slot, directly one after the other. An arrival sequence is a list of bursts,
+/// sorted by slot. Bursts of one slot arrive in list order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Burst {
     /// Time slot of the burst, from 0.
     pub slot: u32,
-    /// Number of the port.
+    /// Number of the port for which the cells arrive.
     pub port: u32,
-    /// Number of cells.
+    /// Number of cells in the burst.
     pub cells: u32,
 }
 
-/// A memory with a single pool, whose ports have one queue each.
+/// A memory with a single pool in the slotted model. Each port has one queue.
 pub struct SlottedMemory {
     cells: u32,
     used: u32,
@@ -57,15 +56,15 @@ pub struct SlottedMemory {
     policy: Box<dyn MemoryPolicy>,
     slot: u32,
     sent: u64,
-    /// For each arrival, true if the cell was refused or pushed out.
+    /// For each arriving cell, true if the cell was refused or pushed out.
     lost: Vec<bool>,
 }
 
 impl SlottedMemory {
-    /// The clock of a policy. A slot takes one unit of a microsecond.
+    /// The clock that policies see. A slot takes one microsecond, which is the unit of the clock.
     pub const CLOCK: Clock = Clock::exact(1_000_000);
 
-    /// Creates an empty memory for `cells` cells and `ports` ports with default settings.
+    /// Creates an empty memory of `cells` cells for `ports` ports, whose queues have default settings.
     pub fn new(policy: &MemoryPolicyConfig, cells: u32, ports: u32) -> Self {
         let queues: TiVec<PoolQueue, QueueInfo> = (0..ports).map(QueueInfo::at_port).collect();
         Self::with_queues(policy, cells, &queues)
@@ -76,8 +75,8 @@ impl SlottedMemory {
         Self::holding(policy, cells, queues, ti_vec![0; queues.len()])
     }
 
-    /// Creates a memory of this many cells whose queues already hold cells. Those cells count as the first arrivals, in
-    /// queue order.
+    /// Creates a memory of `cells` cells whose queues already contain cells. The cells in the queues count as the first
+    /// arrivals, in the order of the queues.
     pub fn holding(
         policy: &MemoryPolicyConfig,
         cells: u32,
@@ -93,7 +92,7 @@ impl SlottedMemory {
         Self { cells, used: held.iter().sum(), queues: held, waiting, policy, slot: 0, sent: 0, lost }
     }
 
-    /// Passes predictions to the policy: for each arrival, true if longest queue drop loses the cell.
+    /// Passes predictions to the policy: for each arriving cell, true if longest queue drop would lose the cell.
     pub fn predict(&mut self, drops: Arc<[bool]>) {
         self.policy.predict(drops);
     }
@@ -124,7 +123,7 @@ impl SlottedMemory {
         true
     }
 
-    /// Ends the slot: every port with a waiting cell sends one cell.
+    /// Ends the current slot, in which every port with a waiting cell sends one cell.
     pub fn end_slot(&mut self) {
         for queue in self.queues.keys() {
             if self.queues[queue] > 0 {
@@ -140,7 +139,7 @@ impl SlottedMemory {
         self.slot += 1;
     }
 
-    /// Ends slots until the given slot begins.
+    /// Ends slots until the slot with the given number begins.
     pub fn advance_to(&mut self, slot: u32) {
         while self.slot < slot {
             self.end_slot();
@@ -160,7 +159,7 @@ impl SlottedMemory {
         }
     }
 
-    /// Returns the cells of each queue.
+    /// Returns the number of cells in each queue.
     pub fn queues(&self) -> &TiSlice<PoolQueue, u32> {
         &self.queues
     }
@@ -170,7 +169,7 @@ impl SlottedMemory {
         self.used
     }
 
-    /// Returns whether each cell was refused or pushed out, in the order of arrival.
+    /// Returns for each cell, in the order of arrival, whether the cell was refused or pushed out.
     pub fn lost(&self) -> &[bool] {
         &self.lost
     }
@@ -185,7 +184,7 @@ impl SlottedMemory {
         self.lost[cell] = true;
     }
 
-    /// Removes a cell. Returns its index in `lost`.
+    /// Removes a cell from one end of a queue. Returns the cell's index in `lost`.
     fn remove(&mut self, queue: PoolQueue, end: QueueEnd) -> usize {
         let waiting = &mut self.waiting[queue];
         let cell = match end {
@@ -271,22 +270,23 @@ pub fn optimum(cells: u32, ports: u32, bursts: &[Burst]) -> u64 {
     best_schedule(cells, ports, bursts).iter().map(|burst| u64::from(burst.cells)).sum()
 }
 
-/// Returns the arrivals that an optimal schedule admits from these bursts. The schedule sends all of them.
+/// Returns the cells that an optimal schedule admits from these bursts. The schedule sends every cell that it admits.
 ///
 /// A cell that arrives in slot a and is sent in slot d occupies a place in the slots a to d. So a schedule is a set of
-/// intervals. At most M intervals contain any slot, and no two intervals of a port end in the same slot.
+/// intervals of slots. Each slot is in at most M intervals, and no two intervals of a port end in the same slot.
 ///
-/// 1. *The intervals can be fixed in advance.* Let each port of an infinite memory send the cell that arrived last, and
-///    let m(d) be the cell that it sends in slot d. Some best schedule uses only intervals \[m(d), d\]. To see this,
-///    change a best schedule slot by slot, so that m(d) is used for d or not at all. If d is used with another cell x,
-///    that cell arrived no later than m(d), as m(d) was the last arrival left: exchange x and m(d). If d is not used
-///    and m(d) is sent at a later slot, send it at d. Neither change makes more intervals contain any slot.
+/// 1. *The intervals can be fixed in advance.* Let each port of an infinite memory send the waiting cell that arrived
+///    last, and let m(d) be the cell that a port sends in slot d. Some best schedule uses only intervals \[m(d), d\]. To
+///    see this, change a best schedule slot by slot, so that m(d) is sent in slot d or not at all. If the schedule sends
+///    another cell x in slot d, then x arrived no later than m(d), because m(d) is the waiting cell that arrived last:
+///    exchange x and m(d). If the port sends no cell in slot d, but sends m(d) in a later slot, send m(d) in slot d.
+///    Neither change puts any slot into more intervals.
 /// 2. *The largest set of intervals that puts no slot into more than M of them* is found by a greedy algorithm: in the
 ///    order of their starts, remove the interval that ends last whenever M + 1 intervals contain a slot (Faigle and
 ///    Nawijn, "Note on Scheduling Intervals On-Line", Discrete Applied Mathematics 58, 1995; Carlisle and Lloyd, "On
 ///    the k-Coloring of Intervals", Discrete Applied Mathematics 59, 1995).
 pub fn best_schedule(cells: u32, ports: u32, bursts: &[Burst]) -> Vec<Burst> {
-    // Number of cells, by slot and port.
+    // Number of admitted cells, by slot and port.
     let mut schedule: BTreeMap<(u32, u32), u32> = BTreeMap::new();
     let mut take = |slot, port| *schedule.entry((slot, port)).or_default() += 1;
     // The intervals that contain the current slot, as end, start and port.
@@ -307,7 +307,8 @@ pub fn best_schedule(cells: u32, ports: u32, bursts: &[Burst]) -> Vec<Burst> {
     schedule.into_iter().map(|((slot, port), cells)| Burst { slot, port, cells }).collect()
 }
 
-/// Returns the intervals of an infinite memory whose ports always send the newest cell: start, end and port, in order.
+/// Returns the intervals of an infinite memory whose ports always send the newest cell. Each interval is a start, an
+/// end and a port, and the intervals are sorted.
 fn intervals(cells: u32, ports: u32, bursts: &[Burst]) -> Vec<(u32, u32, u32)> {
     let mut by_port = vec![Vec::new(); ports as usize];
     for burst in bursts.iter().filter(|burst| burst.cells > 0) {
@@ -315,8 +316,8 @@ fn intervals(cells: u32, ports: u32, bursts: &[Burst]) -> Vec<(u32, u32, u32)> {
     }
     let mut intervals = Vec::new();
     for (port, bursts) in (0..).zip(by_port) {
-        // Waiting cells by slot of arrival. If more cells arrive in a slot than fit into the memory, the excess never
-        // finds a place.
+        // Number of waiting cells by slot of arrival. If more cells arrive in a slot than fit into the memory, the
+        // excess cells never find a place.
         let mut waiting: Vec<(u32, u32)> = Vec::new();
         let mut slot = 0;
         let mut send_until = |waiting: &mut Vec<(u32, u32)>, end: Option<u32>| {

@@ -1,5 +1,6 @@
-//! Prints the tables of `docs/studies/competitive-ratios.md`: exact ratios for two ports, and the worst arrival sequences
-//! that a search finds for more. Arguments: the number of changes that a search tries (default: 2000), and its seed (1).
+//! Prints the tables of `docs/studies/competitive-ratios.md`: exact ratios for two ports, and the worst arrival
+//! sequences that a search finds for more ports. The arguments are the number of changes that a search tries (default:
+//! 2000), and the seed of the search (default: 1).
 
 use std::env;
 

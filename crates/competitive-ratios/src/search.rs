@@ -1,24 +1,24 @@
-//! Searches for arrival sequences that are bad for a policy.
+//! Searches for arrival sequences for which a policy has a large competitive ratio.
 //!
 //! A sequence consists of rounds, in which saturated ports stop one after the other. A port that stops gets a last
-//! burst, and a policy can keep only a few of its cells. The best schedule keeps one cell of each saturated port, fills
-//! its memory with the last bursts, and sends them much later.
+//! burst, of which a policy can keep only a few cells. The best schedule keeps one cell of each saturated port, fills
+//! its memory with the cells of the last bursts, and sends these cells much later.
 //!
-//! For longest queue drop let M / t ports be saturated t slots after some origin. In the limit of many cells and ports,
-//! the saturated queues of this policy contain (x - 1) t cells, where x ln x = 1, and the best schedule keeps (e - 1) t
-//! cells of each last burst. While t grows by a factor of e, longest queue drop sends x M cells and the best schedule e
-//! M. So the ratio of one long round tends to e / x = 1.5417. With more or fewer ports than M / t, and the same
-//! calculation, it is at most the r for which r ln r - (r - 1) ln (r - 1) = 1, which is 1.5422.
+//! For longest queue drop, let M / t ports be saturated t slots after some origin. In the limit of many cells and
+//! ports, the saturated queues of this policy contain (x - 1) t cells, where x ln x = 1, and the best schedule keeps (e
+//! - 1) t cells of each last burst. While t grows by a factor of e, longest queue drop sends x M cells and the best
+//! schedule e M. So the ratio of one long round tends to e / x = 1.5417. With more or fewer ports than M / t, the same
+//! calculation gives a ratio of at most r = 1.5422, where r ln r - (r - 1) ln (r - 1) = 1.
 
 use super::{Burst, Ratio, ratio};
 use celltrain_core::memory::MemoryPolicyConfig;
 use celltrain_core::rng::Stream;
 
-/// Number of cells that arrive in each slot for a port while it is saturated.
+/// Number of cells that arrive in each slot for a port while the port is saturated.
 const SATURATION: u32 = 2;
 
-/// Rounds in which saturated ports stop one after the other. Two sets of ports take turns, so that ports can send their
-/// cells during the next round.
+/// Arrivals in rounds in which saturated ports stop one after the other. Two sets of ports take turns, so that the
+/// ports of one set can send their cells during the round of the other set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     /// M: number of cells that fit into the memory.
@@ -27,11 +27,11 @@ pub struct Pattern {
     pub ports: Vec<PatternPort>,
     /// Slots from the start of one round to the start of the next.
     pub period: u32,
-    /// Number of rounds.
+    /// Number of rounds in the pattern.
     pub rounds: u32,
 }
 
-/// A port of a [`Pattern`].
+/// The arrivals for a port in a round of a [`Pattern`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PatternPort {
     /// Number of cells that arrive for the port at the start of a round.
@@ -41,8 +41,8 @@ pub struct PatternPort {
 }
 
 impl Pattern {
-    /// Creates the rounds described at the top of this file, with `ports` ports in a set. At first 30 % of the ports
-    /// stop at once, because the best schedule's memory is empty.
+    /// Creates the rounds described at the top of this file, with `ports` ports in each of the two sets. In the first
+    /// slot, 30 % of the ports stop at the same time, because the memory of the best schedule is empty.
     pub fn staggered(cells: u32, ports: u32, rounds: u32) -> Self {
         let origin = f64::from(cells) / (0.7 * f64::from(ports));
         let port = |number: u32| {
@@ -52,19 +52,19 @@ impl Pattern {
         Self { cells, ports: (0..ports).map(port).collect(), period: cells * 2 / 5, rounds }
     }
 
-    /// Creates one round: the first port fills the memory, and then cells arrive for all ports in every slot. If a
-    /// policy lets the first port keep all places, it sends one cell a slot.
+    /// Creates one round: the cells of the first port fill the memory, and then cells arrive for all ports in every
+    /// slot. A policy that lets the first port keep all places sends only one cell per slot.
     pub fn dominated(cells: u32, ports: u32, period: u32) -> Self {
         let port = |number: u32| PatternPort { fill: if number == 0 { cells } else { 0 }, stop: period };
         Self { cells, ports: (0..ports).map(port).collect(), period, rounds: 1 }
     }
 
-    /// Returns the number of ports of all sets.
+    /// Returns the number of ports of all sets together.
     pub fn all_ports(&self) -> u32 {
         self.rounds.min(2) * self.set()
     }
 
-    /// Returns the arrivals of the pattern.
+    /// Returns the bursts of the pattern, sorted by slot.
     pub fn bursts(&self) -> Vec<Burst> {
         let mut bursts = Vec::new();
         for round in 0..self.rounds {
@@ -120,9 +120,9 @@ fn rounded(value: f64) -> u32 {
     (value + 0.5) as u32
 }
 
-/// Improves a pattern by hill climbing: `tries` times, changes it at random and keeps the change unless the ratio
-/// falls. Returns the pattern and its ratio, the same on every machine, or `None` if the policy sends no cell of the
-/// first pattern.
+/// Improves a pattern by hill climbing: changes the pattern at random `tries` times, and keeps each change unless the
+/// ratio falls. Returns the improved pattern and its ratio, which are the same on every machine, or `None` if the
+/// policy sends no cell of the first pattern.
 pub fn search(policy: &MemoryPolicyConfig, start: Pattern, tries: u32, seed: u64) -> Option<(Pattern, Ratio)> {
     let mut rng = Stream::new(seed, "memory/slotted/search");
     let mut best = start.ratio(policy)?;

@@ -8,7 +8,7 @@ use celltrain_core::memory::dynamic_threshold::{self, ArrivingCell};
 use celltrain_core::memory::longest_queue_drop::{self, Variant};
 use celltrain_core::memory::{complete_sharing, credence, harmonic};
 
-/// Random bursts, in the order of their slots.
+/// Generates random bursts, sorted by slot.
 fn bursts(slots: u32, ports: u32, cells: u32, most: usize) -> impl Strategy<Value = Vec<Burst>> {
     let burst = (0..slots, 0..ports, 1..=cells).prop_map(|(slot, port, cells)| Burst { slot, port, cells });
     prop::collection::vec(burst, 1..=most).prop_map(|mut bursts| {
@@ -17,7 +17,7 @@ fn bursts(slots: u32, ports: u32, cells: u32, most: usize) -> impl Strategy<Valu
     })
 }
 
-/// Tries every number of cells that a schedule can admit from every burst.
+/// A search for the best schedule that tries every number of cells that a schedule can admit from every burst.
 struct Exhaustive<'a> {
     cells: u32,
     bursts: &'a [Burst],
@@ -46,7 +46,7 @@ impl Exhaustive<'_> {
 }
 
 proptest! {
-    /// The greedy algorithm is as good as the best of all schedules.
+    /// The greedy algorithm sends as many cells as the best of all schedules.
     #[test]
     fn the_computed_offline_optimum_matches_an_exhaustive_search(
         cells in 1..7u32,
@@ -59,7 +59,7 @@ proptest! {
         prop_assert_eq!(optimum(cells, ports, &bursts), u64::from(most), "{:?}", bursts);
     }
 
-    /// The best schedule admits only offered arrivals, and all of them find room.
+    /// The best schedule admits only cells of the bursts, and every admitted cell finds room.
     #[test]
     fn the_offline_optimum_never_exceeds_the_memory_size(cells in 1..40u32, bursts in bursts(60, 6, 40, 60)) {
         let schedule = best_schedule(cells, 6, &bursts);
@@ -85,7 +85,7 @@ proptest! {
     }
 }
 
-/// Returns whether all arrivals find room if every arriving cell is admitted.
+/// Returns whether every cell of the bursts finds room if every cell is admitted.
 fn loses_nothing(cells: u32, ports: u32, bursts: &[Burst]) -> bool {
     let arrived: u64 = bursts.iter().map(|burst| u64::from(burst.cells)).sum();
     sent(&complete_sharing::Config {}.into(), cells, ports, bursts) == arrived
@@ -95,11 +95,12 @@ fn loses_nothing(cells: u32, ports: u32, bursts: &[Burst]) -> bool {
 fn bounds(cells: u32, ports: u32) -> Vec<(MemoryPolicyConfig, f64)> {
     let n = f64::from(ports);
     let mut bounds = vec![(complete_sharing::Config {}.into(), n + 1.0)];
-    // With a smaller memory, some ranks have no place at all, so the bound does not hold.
+    // In a smaller memory, the harmonic policy gives no place at all to some ranks of queues, so the bound does not
+    // hold.
     if f64::from(cells) >= n * (1..=ports).map(|k| 1.0 / f64::from(k)).sum::<f64>() {
         bounds.push((harmonic::Config {}.into(), 2.0 + n.ln()));
     }
-    // Kobayashi, Miyazaki and Okabe 2007.
+    // The bound of longest queue drop is that of Kobayashi, Miyazaki and Okabe 2007.
     let k = (1..=ports).map(|k| cells / k + k - 1).min().expect("every switch has at least one port");
     let with_few_cells = 2.0 - f64::from(k) / f64::from(cells);
     for variant in [Variant::TailLowest, Variant::HeadHighest] {
@@ -110,7 +111,7 @@ fn bounds(cells: u32, ports: u32) -> Vec<(MemoryPolicyConfig, f64)> {
 
 #[test]
 fn the_harmonic_policy_exceeds_its_published_competitive_ratio_bound_if_the_memory_is_small() {
-    // H_4 = 25/12, so a single active queue stops at 48/25 cells.
+    // H_4 = 25/12, so the only active queue stops at 4 / (25/12) = 48/25 cells.
     let bursts = [Burst { slot: 0, port: 0, cells: 4 }];
     let found = ratio(&harmonic::Config {}.into(), 4, 4, &bursts).unwrap();
     assert!(found == Ratio::new(4, 1) && found.value() > 2.0 + 4_f64.ln());
@@ -152,8 +153,8 @@ fn the_competitive_ratio_of_complete_sharing_with_n_ports_is_almost_n() {
     }
 }
 
-/// For the arrivals in this test, the ratio exceeds the lower bound of Bochkov and others, 1.44546. The best schedule
-/// for the arrivals can be carried out.
+/// For the arrivals in this test, the ratio exceeds the lower bound of Bochkov and others, 1.44546. The test checks
+/// that every cell of the best schedule finds room.
 #[test]
 #[ignore = "slow; the nightly job runs this test"]
 fn the_competitive_ratio_of_longest_queue_drop_with_many_ports_exceeds_the_published_lower_bound() {
@@ -164,7 +165,8 @@ fn the_competitive_ratio_of_longest_queue_drop_with_many_ports_exceeds_the_publi
     assert!((1.4455..1.707).contains(&found), "{found}");
 }
 
-/// With twice as many ports, one long round takes twice as long. The ratio of the additional cells gives the limit.
+/// With twice as many ports, one long round takes twice as long. The cells that the best schedule sends in addition,
+/// divided by the cells that the policy sends in addition, give the limit of the ratio.
 #[test]
 fn the_competitive_ratio_on_worst_case_input_approaches_its_theoretical_limit_with_more_ports() {
     let policy = longest_queue_drop::Config::default().into();
@@ -178,9 +180,9 @@ fn the_competitive_ratio_on_worst_case_input_approaches_its_theoretical_limit_wi
     assert!((1.52..1.57).contains(&ratio), "{ratio}");
 }
 
-/// The sequence behind (4 M - 4) / (3 M - 2) for M = 4. In each of two rounds of three slots, port 0 gets four cells at
-/// once, and port 1 gets a cell in every slot. The best schedule takes three of port 0's cells, and all but one of port
-/// 1's.
+/// For M = 4, this sequence has the ratio (4 M - 4) / (3 M - 2). In each of two rounds of three slots, four cells
+/// arrive at once for port 0, and a cell arrives in every slot for port 1. The best schedule admits three of the four
+/// cells for port 0 in each round, and all but one of the cells for port 1.
 #[test]
 fn longest_queue_drop_loses_cells_of_the_other_ports_if_one_port_is_always_busy() {
     let mut bursts = vec![Burst { slot: 0, port: 1, cells: 1 }];
@@ -195,8 +197,8 @@ fn longest_queue_drop_loses_cells_of_the_other_ports_if_one_port_is_always_busy(
     assert_eq!(sent(&policy, 4, 2, &bursts), 2 * 2 + 7);
 }
 
-/// Returns how many cells queues with these alphas hold after many slots. In each slot, more cells arrive for every
-/// queue than fit.
+/// Returns how many cells are in queues with these alphas after many slots. In each slot, more cells arrive for every
+/// queue than fit into the memory.
 fn saturated(cells: u32, alphas: &[f64], arriving_cell: ArrivingCell) -> Vec<u32> {
     let policy = dynamic_threshold::Config { alpha: 1.0, arriving_cell }.into();
     let infos: TiVec<PoolQueue, QueueInfo> =
@@ -213,10 +215,10 @@ fn saturated(cells: u32, alphas: &[f64], arriving_cell: ArrivingCell) -> Vec<u32
     memory.queues().raw.to_vec()
 }
 
-/// Choudhury and Hahne's fixed point for unequal alpha, `alpha_i` B / (1 + A) with A = the sum of all alphas. When no
-/// further cell enters, F places are free, and a queue holds more than `alpha_i` F - 1 cells (`alpha_i` (F - 1) - 1 if
-/// the arriving cell counts). It holds at most `alpha_i` (F + S), because each of the S ports has sent a cell. Summing
-/// both limits over all queues gives the bounds of F.
+/// Choudhury and Hahne's fixed point for unequal alpha is `alpha_i` B / (1 + A), where A is the sum of all alphas. When
+/// no further cell enters, F places are free, and queue i has more than `alpha_i` F - 1 cells (`alpha_i` (F - 1) - 1
+/// cells if the arriving cell counts). The queue has at most `alpha_i` (F + S) cells, because each of the S ports has
+/// sent a cell. The sums of the lower and upper limits over all queues give the bounds of F.
 #[test]
 fn saturated_queues_with_different_alphas_reach_the_fixed_point_of_dynamic_threshold() {
     let cases: [&[f64]; 5] = [&[1.0], &[1.0, 0.5], &[2.0, 1.0, 0.25], &[8.0, 8.0, 0.5], &[0.125, 0.25, 0.5, 1.0]];
@@ -240,12 +242,12 @@ fn saturated_queues_with_different_alphas_reach_the_fixed_point_of_dynamic_thres
     }
 }
 
-/// Without departures the fixed point holds to the cell. Cells arrive for S queues in turn. If the arriving cell does
-/// not count, queue i (from 0) stops at alpha (B + S - i) / (1 + alpha S), rounded down; if it counts, at alpha (B + S
-/// - 1 - i) / (1 + alpha S), rounded down.
+/// Without departures, the lengths of the queues equal the fixed point to the cell. Cells arrive for S queues in turn.
+/// Queue i (from 0) stops at alpha (B + S - i) / (1 + alpha S), rounded down. If the arriving cell counts towards its
+/// queue, B - 1 replaces B.
 #[test]
 fn queues_that_fill_in_turn_stop_at_the_fixed_point_of_dynamic_threshold() {
-    // Alpha is p / 2^q, so that whole numbers express it exactly.
+    // Alpha is p / 2^q, so that it can be computed exactly with whole numbers.
     for (p, q) in [(1_u32, 0), (1, 1), (1, 3), (3, 1), (2, 0), (8, 0)] {
         for (cells, queues) in [(1, 1), (97, 1), (96, 2), (97, 3), (500, 7), (8000, 8)] {
             for arriving_cell in [ArrivingCell::NotCounted, ArrivingCell::Counted] {
@@ -266,8 +268,8 @@ fn queues_that_fill_in_turn_stop_at_the_fixed_point_of_dynamic_threshold() {
     }
 }
 
-/// Queues with unequal alphas are filled one after the other, as in tests of real switches. Each stops at `alpha_i` (B
-/// - used) / (1 + `alpha_i`), rounded down, where `used` is the number of cells in the queues before it.
+/// Queues with unequal alphas are filled one after the other, as in tests of real switches. Queue i stops at `alpha_i`
+/// (B - used) / (1 + `alpha_i`), rounded down, where `used` is the number of cells in the queues filled before.
 #[test]
 fn queues_that_fill_in_turn_stop_exactly_when_the_memory_is_full() {
     let powers = [(1_u32, 0), (1, 1), (4, 0), (1, 3), (1, 0)];
@@ -292,8 +294,9 @@ fn arrivals(bursts: &[Burst]) -> impl Iterator<Item = (u32, u32)> {
     bursts.iter().flat_map(|burst| (0..burst.cells).map(|_| (burst.slot, burst.port)))
 }
 
-/// Returns the number of cells that `FollowLQD` of the Credence paper sends. Its thresholds are the queues of a virtual
-/// longest queue drop. A cell enters if there is a place and its queue stays within its threshold.
+/// Returns the number of cells that `FollowLQD` of the Credence paper sends. The thresholds of `FollowLQD` are the
+/// queue lengths of a simulated longest queue drop. A cell enters if a place is free and the cell's queue does not
+/// exceed its threshold.
 fn follow_lqd(cells: u32, ports: u32, arrivals: impl Iterator<Item = (u32, u32)>) -> u64 {
     let (mut queues, mut thresholds) = (vec![0_u32; ports as usize], vec![0_u32; ports as usize]);
     let (mut now, mut entered) = (0, 0);
@@ -321,8 +324,9 @@ fn follow_lqd(cells: u32, ports: u32, arrivals: impl Iterator<Item = (u32, u32)>
 }
 
 proptest! {
-    /// Credence's bound, min(1.707 eta, N). The error eta is the ratio of longest queue drop to `FollowLQD` without
-    /// the cells that are predicted to be lost (Addanki, Pacut and Schmid 2024, definition 1).
+    /// The bound of Credence is min(1.707 eta, N). The error eta is the number of cells that longest queue drop sends,
+    /// divided by the number of cells that `FollowLQD` sends without the cells predicted to be lost (Addanki, Pacut and
+    /// Schmid 2024, definition 1).
     #[test]
     fn credence_does_not_exceed_its_published_competitive_ratio_bound(
         cells in 1..40u32,

@@ -1,5 +1,5 @@
-//! The congestion control of `docs/adding-a-congestion-control.md`. The modules have the same names as in the core, so
-//! the same file compiles here and in the core.
+//! The congestion control of `docs/adding-a-congestion-control.md`. The modules have the same names as in
+//! `celltrain-core`, so that the file of the congestion control compiles in this package and in the core.
 
 pub use celltrain_core::units;
 

@@ -1,4 +1,4 @@
-//! The measure of `docs/adding-a-measure.md`, in a separate table.
+//! The measure of `docs/adding-a-measure.md`, in a separate table of measures.
 
 use celltrain_core::metrics::PortResult;
 // [use]

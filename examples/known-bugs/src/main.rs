@@ -19,7 +19,7 @@ mod stack {
     pub use celltrain_hosts::{Endpoint, Packet, Report, Side, Stack};
 }
 
-/// The adapter that runs smoltcp 0.14 in celltrain, compiled with smoltcp 0.13.
+/// The adapter with which celltrain runs smoltcp 0.14, compiled with smoltcp 0.13.
 #[path = "../../../crates/celltrain-hosts/src/smoltcp.rs"]
 #[allow(dead_code)]
 mod old;
@@ -28,13 +28,13 @@ use celltrain_hosts::smoltcp as new;
 
 const MSS: u32 = 1460;
 
-/// A stack that logs what its end sends and receives.
+/// A stack that logs the segments that its end of the connection sends and receives.
 struct Watched {
     stack: Box<dyn Stack>,
     log: Log,
 }
 
-/// Times, sequence numbers, acknowledgement numbers and lengths of segments.
+/// Segments that one end of the connection sent and received.
 type Log = Arc<Mutex<Vec<Event>>>;
 
 #[derive(Clone, Copy)]
@@ -82,7 +82,7 @@ impl Stack for Watched {
 fn run(lost: &[u64], seconds: u64, make: impl Fn([Endpoint; 2]) -> [Box<dyn Stack>; 2]) -> Vec<Event> {
     let log = Log::default();
     let trial = Trial::new(1).link_rate(25_600_000).round_trip(Duration::from_millis(50)).mss(MSS.into());
-    // Packet 0 is the SYN, so the first segment with data is packet 1.
+    // The SYN is packet 0 of the connection, so the first segment with data is packet 1.
     let trial = trial.lose(0, lost.iter().copied());
     trial.duration(Duration::from_secs(seconds)).run(|ends| {
         let [sender, receiver] = make(ends);
@@ -95,7 +95,7 @@ fn run(lost: &[u64], seconds: u64, make: impl Fn([Endpoint; 2]) -> [Box<dyn Stac
     std::mem::take(&mut *log.lock().expect("no other thread has panicked with the lock"))
 }
 
-/// Prints the retransmissions, each with the number of segments in flight.
+/// Prints the retransmissions of a sender, each with the number of segments in flight.
 fn retransmissions(name: &str, events: &[Event]) {
     let first = events.iter().find(|event| event.bytes > 0).expect("the connection sends data").sequence;
     let position = |sequence: u32| sequence.wrapping_sub(first);
@@ -146,7 +146,7 @@ fn windows(name: &str, events: &[Event], half_seconds: u32) {
     println!("{name}: {most:?}");
 }
 
-/// Runs one version of smoltcp. The two versions have different types.
+/// Runs one version of smoltcp. This is a macro, because the two versions have different types.
 macro_rules! run {
     ($version:ident, $congestion:ident, $buffer:expr, $lost:expr, $seconds:expr) => {
         run($lost, $seconds, |ends| {

@@ -1,19 +1,21 @@
-//! An example of your own transport stack: a window of individually acknowledged packets, and a timer.
+//! An example of your own transport stack, which sends a window of numbered packets and has a retransmission timer.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use celltrain_hosts::{Endpoint, Packet, Report, Side, Stack};
 
-/// Payload of a data packet. Its first four bytes are its number.
+/// Payload bytes of a data packet. The first four bytes are the number of the packet.
 const PAYLOAD: usize = 512;
 const TIMEOUT: Duration = Duration::from_millis(200);
 
-/// Sends numbered packets, of which at most `window` are unacknowledged. A timeout resends all of those.
+/// A stack that sends numbered packets, of which at most `window` are unacknowledged. A timeout resends all
+/// unacknowledged packets.
 pub struct Windowed {
     end: Endpoint,
     window: u32,
-    /// Number of the oldest packet that is not acknowledged (sender) or not received (receiver).
+    /// At a sender, the number of the oldest unacknowledged packet. At a receiver, the number of the next packet it
+    /// expects.
     oldest: u32,
     /// Number of the next packet to send.
     next: u32,
@@ -27,7 +29,7 @@ impl Windowed {
         Self { end, window, oldest: 0, next: 0, timeout: None, acknowledgements: VecDeque::new() }
     }
 
-    /// Returns an IPv4 packet of a protocol for experiments (RFC 3692) that carries a number.
+    /// Returns an IPv4 packet of a protocol for experiments (RFC 3692), whose payload begins with a number.
     fn packet(&self, number: u32, bytes: usize) -> Packet {
         let mut payload = number.to_be_bytes().to_vec();
         payload.resize(bytes, 0);

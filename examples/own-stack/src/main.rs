@@ -1,4 +1,5 @@
-//! The example stack as a program. Its argument is the window in packets. `program.py` starts one for each end of a flow.
+//! Runs the example stack as a program. The argument is the window in packets. `program.py` starts the program once for
+//! each end of a flow.
 
 use celltrain_hosts::serve;
 use own_stack::Windowed;

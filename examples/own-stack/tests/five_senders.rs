@@ -1,4 +1,5 @@
-//! Five senders share a buffer of 1000 cells with EPD. With `WINDOW=1000` the test fails and writes a capture.
+//! Tests five senders that share a buffer of 1000 cells with EPD. With `WINDOW=1000`, the test fails and writes a
+//! capture.
 
 use std::time::Duration;
 

@@ -2,9 +2,9 @@
 //!
 //! Source: ITU-T I.363.5 (08/96), the CPCS-PDU of AAL type 5; RFC 2684 §4 and RFC 1483 §3 show the same format.
 //!
-//! Differences from the source: there is no corrupted-data delivery option (a damaged frame is reported, never
-//! delivered), no streaming mode, and no reassembly timer (time belongs to the engine). The payload limit is always
-//! 65535 bytes, although a real connection may negotiate less. The abort frame of length 0 is parsed but never sent.
+//! Differences from the source: the option to deliver corrupted data is missing (a damaged frame is reported, but never
+//! delivered). The streaming mode and the reassembly timer are missing too. The maximum payload is always 65535 bytes,
+//! although a real connection may negotiate a smaller maximum. The abort frame of length 0 is parsed but never sent.
 
 use crc::{CRC_32_BZIP2, Crc};
 
@@ -23,9 +23,8 @@ pub struct Pdu {
 /// Encodes a frame: payload, zero pad, trailer. Its length is a multiple of 48 bytes, with the trailer at the end
 /// (ITU-T I.363.5).
 ///
-/// # Panics
-/// If `payload` is empty or longer than [`MAX_SDU_BYTES`]: the 16-bit length field cannot express more, and 0 aborts a
-/// frame.
+/// # Panics If `payload` is empty or longer than [`MAX_SDU_BYTES`]. The 16-bit length field cannot express a greater
+/// length, and the length 0 means an aborted frame.
 pub fn encode(payload: &[u8], uu: u8) -> Vec<u8> {
     assert!(
         !payload.is_empty(),
@@ -46,13 +45,13 @@ pub fn encode(payload: &[u8], uu: u8) -> Vec<u8> {
     pdu
 }
 
-/// Parses one whole frame into its payload and user byte (ITU-T I.363.5). The pad's contents are ignored, because the
-/// standard leaves its coding open, but the CRC covers them.
+/// Parses one whole frame into its payload and user byte (ITU-T I.363.5). The contents of the pad are ignored, because
+/// the standard leaves the pad's coding open, but the CRC covers the pad.
 ///
 /// # Errors
 ///
-/// If the size, CRC, abort, length or CPI is wrong. The checks run in that order, so a damaged frame is always
-/// reported as damaged, whatever its trailer contains.
+/// If the size or the CRC is wrong, the sender aborted the frame, or the length or the CPI is wrong. The checks are
+/// made in this order, so a damaged frame is always reported as damaged, whatever its trailer contains.
 pub fn parse(pdu: &[u8]) -> Result<Pdu, ParseError> {
     let not_whole = || {
         ParseError(format!(
@@ -89,8 +88,8 @@ pub fn parse(pdu: &[u8]) -> Result<Pdu, ParseError> {
     Ok(Pdu { payload: body[..usize::from(length)].to_vec(), uu })
 }
 
-/// Splits a frame into cell payloads in the order of sending. Each payload comes with a flag that is true for the last
-/// cell; that cell is sent with the AUU bit set (ITU-T I.363.5, the SAR sublayer).
+/// Splits a frame into cell payloads in the order of sending. Each payload comes with a flag that is true for the
+/// frame's last cell. The last cell is sent with the AUU bit set (ITU-T I.363.5, the SAR sublayer).
 ///
 /// # Panics
 /// If `pdu` is not a whole number of cells; [`encode`] never produces such a frame.
@@ -122,8 +121,8 @@ pub fn crc32(bytes: &[u8]) -> u32 {
 
 /// Reassembles the cells of one connection into frames (ITU-T I.363.5, the SAR sublayer).
 ///
-/// Only the mark on the last cell ends a frame. If that cell is lost, the cells of the next frame count as a
-/// continuation. One report then covers the loss of both frames, because the CRC or the length is wrong.
+/// Only the mark on the last cell ends a frame. If the last cell is lost, the cells of the next frame are appended to
+/// the frame. The CRC or the length of the joined frame is wrong, so one report covers the loss of the two frames.
 #[derive(Clone, Debug, Default)]
 pub struct Reassembler {
     held: Vec<u8>,
@@ -131,17 +130,17 @@ pub struct Reassembler {
 }
 
 impl Reassembler {
-    /// Creates a reassembler waiting for the first cell of a frame.
+    /// Creates a reassembler that expects the first cell of a frame.
     pub const fn new() -> Self {
         Self { held: Vec::new(), discarding: false }
     }
 
     /// Accepts the payload of the next cell. `last` is true if the cell is marked as the last of its frame (ITU-T
-    /// I.363.5). Returns `None` within a frame and otherwise one result per frame: its contents, or the reason for its
-    /// loss.
+    /// I.363.5). Returns `None` within a frame. At the end of a frame, returns the frame's contents, or the reason for
+    /// the frame's loss.
     ///
-    /// Rejects a frame that exceeds [`MAX_FRAME_CELLS`] at the first excess cell and ignores the rest of it. Without
-    /// that bound, a connection that loses every last cell would use unlimited memory.
+    /// Rejects a frame of more than [`MAX_FRAME_CELLS`] cells at the first excess cell and ignores the rest of the
+    /// frame. Without this limit, a connection on which every last cell is lost would use unlimited memory.
     pub fn accept(&mut self, payload: &[u8; PAYLOAD_BYTES], last: bool) -> Option<Result<Pdu, ParseError>> {
         if self.discarding {
             self.discarding = !last;
@@ -175,7 +174,7 @@ pub const TRAILER_BYTES: usize = 8;
 /// Cells of the longest frame, with a payload of [`MAX_SDU_BYTES`] (ITU-T I.363.5).
 pub const MAX_FRAME_CELLS: usize = cells_for(MAX_SDU_BYTES);
 
-/// The only defined value of the common part indicator: it pads the trailer to 8 bytes.
+/// The only defined value of the common part indicator, whose purpose is to fill the trailer up to 8 bytes.
 const CPI_ALIGNMENT_ONLY: u8 = 0;
 
 #[cfg(test)]
@@ -190,7 +189,7 @@ mod tests {
         vec(any::<u8>(), 1..400)
     }
 
-    /// Recomputes the CRC of a frame, so that a test reaches the subsequent checks.
+    /// Recomputes the CRC of a changed frame, so that the frame passes the check of its CRC.
     fn with_right_crc(mut pdu: Vec<u8>) -> Vec<u8> {
         let covered = pdu.len() - 4;
         let check = crc32(&pdu[..covered]);
@@ -219,8 +218,8 @@ mod tests {
         #[test]
         fn the_frame_parser_does_not_panic_on_arbitrary_bytes_with_a_correct_crc(
             cells in 1_usize..5,
-            // Half of the trailers have bytes with small values, because random bytes rarely form a CPI of 0 and a
-            // plausible length.
+            // Half of the trailers consist of small bytes, because random bytes rarely form a CPI of 0 and a plausible
+            // length.
             trailer in prop_oneof![
                 any::<[u8; 4]>(),
                 (any::<u8>(), 0_u8..240).prop_map(|(uu, length)| [uu, 0, 0, length]),

@@ -3,9 +3,9 @@
 //! Source: ITU-T I.361 (the UNI cell header and the payload type codes), ITU-T I.432.1 §4.3
 //! (header error control).
 //!
-//! Differences from the source: the error control only detects errors. The single-bit correction mode of I.432.1 is
-//! omitted, so a cell with one flipped header bit is rejected, although a receiver in correction mode would repair it.
-//! The VPI is always the 8 bits of the UNI, never the 12 bits of the network-network interface (NNI).
+//! Differences from the source: the header error control only detects errors. The single-bit correction mode of I.432.1
+//! is omitted, so a cell with one flipped header bit is rejected, although a receiver in correction mode would correct
+//! the bit. The VPI is always the 8 bits of the UNI, never the 12 bits of the network-network interface (NNI).
 
 use crc::{CRC_8_I_432_1, Crc};
 
@@ -56,8 +56,8 @@ impl CellHeader {
 
     /// Encodes the five header bytes, with the header error control last (ITU-T I.361, I.432.1 §4.3.2).
     ///
-    /// # Panics
-    /// If `gfc` does not fit in 4 bits or `pti` in 3: truncating them would encode a different header.
+    /// # Panics If `gfc` does not fit in 4 bits or `pti` does not fit in 3 bits, because a truncated field would encode
+    /// a different header.
     pub fn encode(self) -> [u8; HEADER_BYTES] {
         assert!(self.gfc <= GFC_MAX, "the generic flow control has 4 bits, which cannot hold {}", self.gfc);
         assert!(self.pti <= PTI_MAX, "the payload type has 3 bits, which cannot hold {}", self.pti);
@@ -87,7 +87,7 @@ impl CellHeader {
     ///
     /// # Errors
     ///
-    /// If there are not exactly five bytes, or the fifth byte is not the HEC of the first four.
+    /// If there are not exactly five bytes, or the fifth byte is not the HEC of the first four bytes.
     pub fn parse(bytes: &[u8]) -> Result<Self, ParseError> {
         let &[a, b, c, d, carried] = bytes else {
             return refuse!("a cell header has {HEADER_BYTES} bytes, not {}", bytes.len());
@@ -115,7 +115,7 @@ pub fn header_error_control(first_four: [u8; 4]) -> u8 {
     HEC.checksum(&first_four)
 }
 
-/// Bytes of a cell, header and payload (ITU-T I.361).
+/// Bytes of a cell: its header and payload (ITU-T I.361).
 pub const CELL_BYTES: usize = 53;
 
 /// Bytes of a cell's header (ITU-T I.361).

@@ -2,8 +2,9 @@
 //!
 //! Source: RFC 2684 §5.1 and RFC 1483 §4.1 (LLC encapsulation for routed protocols).
 //!
-//! Differences from the source: routed IPv4 only. Other protocols, ISO protocols without SNAP and bridged frames are
-//! recognised far enough for a specific error; VC multiplexing (no header at all) is not modelled.
+//! Differences from the source: only routed IPv4 is supported. For other protocols, ISO protocols without SNAP and
+//! bridged frames, the error names the first field that differs. VC multiplexing, which has no header, is not part of
+//! this module.
 
 use super::ParseError;
 
@@ -42,7 +43,7 @@ pub fn parse(bytes: &[u8]) -> Result<&[u8], ParseError> {
 /// (RFC 2684 §5.1).
 pub const ROUTED_IPV4: [u8; HEADER_BYTES] = [0xaa, 0xaa, 0x03, 0x00, 0x00, 0x00, 0x08, 0x00];
 
-/// Bytes of an LLC header with SNAP: LLC 3, OUI 3, Ethernet type 2 (RFC 2684 §5.1).
+/// Bytes of an LLC header with SNAP: 3 of LLC, 3 of OUI, 2 of Ethernet type (RFC 2684 §5.1).
 pub const HEADER_BYTES: usize = 8;
 
 const LLC_SNAP: [u8; 3] = [0xaa, 0xaa, 0x03];

@@ -1,10 +1,10 @@
 //! Byte-exact codecs for ATM: cells, AAL5 frames, LLC/SNAP headers and RM cells, as sent on the wire.
 //!
-//! The engine moves small cell records and never uses these codecs. They are for captures and teaching. Tests also use
-//! them to check that the sizes the engine assumes match real cells.
+//! The engines move small records of cells and never use these codecs. The codecs serve captures and teaching. Tests
+//! also use the codecs to check that the sizes assumed by the engines equal the sizes of real cells.
 //!
-//! From the inside out, the modules are [`llc_snap`], [`aal5`] and [`cell_header`]. [`rm_cell`] is for RM cells, which
-//! carry no user data. The crate `etherparse` provides the headers of IPv4, TCP and UDP.
+//! In the order of encapsulation, the modules are [`llc_snap`], [`aal5`] and [`cell_header`]. [`rm_cell`] encodes RM
+//! cells, which carry no user data. The crate `etherparse` provides the headers of IPv4, TCP and UDP.
 //!
 //! ```
 //! use celltrain_capture::codec::{CellHeader, Reassembler, aal5, llc_snap};
@@ -30,8 +30,8 @@
 //! assert!(SlicedPacket::from_ip(received).expect("the IP packet is complete").transport.is_some());
 //! ```
 //!
-//! If the format cannot express the input (a field is too wide or a payload too long), encoding panics with a message,
-//! because the caller made a mistake. Parsing never panics, because bytes from a network are untrusted.
+//! If the format cannot express the input, because a field is too wide or a payload too long, encoding panics with a
+//! message. The mistake is the caller's. Parsing never panics, because bytes from a network are untrusted.
 //!
 //! Source: RFC 2225 and RFC 2684 §5.1 (IPv4 over AAL5 with LLC/SNAP); each module lists its own sources.
 //!
@@ -53,7 +53,7 @@ pub mod rm_cell;
 pub use aal5::{Pdu, Reassembler};
 pub use cell_header::{CELL_BYTES, CellHeader};
 
-/// The reason why bytes were rejected, in words.
+/// The reason why a parser rejected bytes, in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError(String);
 
@@ -72,7 +72,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    /// Returns the message with which a parser rejected its bytes, or an empty string if it accepted them.
+    /// Returns the message with which a parser rejected bytes, or an empty string if the parser accepted the bytes.
     pub(super) fn refusal<T>(parsed: Result<T, ParseError>) -> String {
         parsed.err().map_or_else(String::new, |ParseError(problem)| problem)
     }
@@ -121,7 +121,7 @@ mod tests {
         }
     }
 
-    /// A test case for a codec: part of the expected message, the bytes, how many of them the check covers, and the
-    /// parser.
+    /// A test case for a codec: part of the expected message, the bytes, how many of the bytes the checksum covers, and
+    /// the parser.
     type Covered<'a> = (&'a str, Vec<u8>, usize, &'a dyn Fn(&[u8]) -> String);
 }

@@ -3,8 +3,9 @@
 //! Source: ATM Forum TM 4.0, the RM cell's format and its rates (`docs/mechanisms.md` 4.4); ITU-T I.371; ITU-T I.610
 //! (CRC-10, and the filler 6A for unused octets).
 //!
-//! Differences from the source: only RM cells of VCs are supported. The payload type marks them, never VCI 6, which
-//! marks the RM cells of a VP. Reserved fields are written as the standard requires and ignored when parsing.
+//! Differences from the source: only RM cells of VCs are supported. RM cells are recognised by the payload type, never
+//! by VCI 6, which marks the RM cells of a VP. Reserved fields are written as the standard requires and ignored when
+//! parsing.
 
 use super::cell_header::{CELL_BYTES, HEADER_BYTES, PAYLOAD_BYTES};
 use super::{CellHeader, ParseError};
@@ -21,9 +22,9 @@ pub struct RmCell {
     pub vci: u16,
     /// Cell loss priority: true if the cell was sent out of rate.
     pub clp: bool,
-    /// DIR: true if the cell is on its way back to the source.
+    /// DIR: direction, true if the cell is on its way back to the source.
     pub dir: bool,
-    /// BN: true if a switch or destination generated the cell, not the source.
+    /// BN: backward notification, true if a switch or the destination generated the cell, not the source.
     pub bn: bool,
     /// CI: congestion indication.
     pub ci: bool,
@@ -44,7 +45,7 @@ pub struct RmCell {
 }
 
 impl RmCell {
-    /// Creates an RM cell with this content on a VC. Its rates are rounded down.
+    /// Creates an RM cell with this content on a VC. The rates in the cell are rounded down.
     pub fn carrying(content: &abr::RmCell, vpi: u8, vci: u16) -> Self {
         Self {
             vpi,
@@ -61,7 +62,7 @@ impl RmCell {
         }
     }
 
-    /// Returns the cell's content in the form that ABR sources and switches use.
+    /// Returns the cell's content in the form that simulated ABR sources and switches use.
     pub fn content(&self) -> abr::RmCell {
         abr::RmCell {
             backward: self.dir,
@@ -97,8 +98,7 @@ impl RmCell {
 
     /// Parses an RM cell.
     ///
-    /// # Errors
-    /// If the cell is damaged, or is not an ABR RM cell.
+    /// # Errors If the cell is damaged, or is not an RM cell of ABR.
     pub fn parse(bytes: &[u8]) -> Result<Self, ParseError> {
         if bytes.len() != CELL_BYTES {
             return refuse!("a cell has {CELL_BYTES} bytes, not {}", bytes.len());
@@ -156,7 +156,7 @@ fn crc10(payload: &[u8]) -> u16 {
 const PTI_RM: u8 = 0b110;
 /// The protocol identifier of ABR (TM 4.0).
 const PROTOCOL_ID: u8 = 1;
-/// ITU-T I.610: unused octets are 6A; unused bits are zero.
+/// Value of unused octets (ITU-T I.610). Unused bits are zero.
 const UNUSED: u8 = 0x6a;
 /// x^10 + x^9 + x^5 + x^4 + x + 1.
 const CRC_GENERATOR: u16 = 0b110_0011_0011;
@@ -205,8 +205,8 @@ pub(super) mod tests {
 
         #[test]
         fn any_two_flipped_bits_in_the_payload_of_an_rm_cell_are_detected(cell in any_cell(), first in 0_usize..384) {
-            // The generator is (x + 1) times a primitive polynomial of degree 9, so it detects any two errors less than
-            // 511 bits apart.
+            // The generator is (x + 1) times a primitive polynomial of degree 9, so the CRC detects any two wrong bits
+            // less than 511 bits apart.
             for second in (0..384).filter(|&second| second != first) {
                 let mut bytes = cell.encode();
                 for bit in [first, second] {
@@ -237,7 +237,8 @@ pub(super) mod tests {
         let bytes = cell.encode();
         // GFC 0, VPI 01, VCI 0203, PTI 110, CLP 1.
         assert_eq!(bytes[..4], [0x00, 0x10, 0x20, 0x3d]);
-        // Protocol id; DIR, CI and RA set among DIR BN CI NI RA and three reserved bits; ER; CCR; MCR; QL; SN.
+        // The expected bytes are the protocol id; the bits DIR, BN, CI, NI, RA and three reserved bits, of which DIR,
+        // CI and RA are set; ER; CCR; MCR; QL; SN.
         assert_eq!(bytes[5..7], [0x01, 0b1010_1000]);
         assert_eq!(bytes[7..13], [0x4a, 0x5b, 0x41, 0x11, 0x00, 0x00]);
         assert_eq!(bytes[13..21], [4, 5, 6, 7, 8, 9, 10, 11]);
@@ -247,13 +248,13 @@ pub(super) mod tests {
 
     #[test]
     fn the_crc_of_an_rm_cell_with_one_bit_set_equals_a_value_calculated_by_hand() {
-        // If only the lowest covered bit, x^10, is set in the payload, the remainder is the generator's lower terms:
-        // 1000110011.
+        // If only the lowest bit that the CRC covers, x^10, is set in the payload, the remainder consists of the
+        // generator's terms below x^10: 1000110011.
         let mut payload = [0; PAYLOAD_BYTES];
         payload[46] = 0b100;
         assert_eq!(crc10(&payload), 0b10_0011_0011);
-        // For x^11, the remainder is x (x^9 + x^5 + x^4 + x + 1) = x^10 + x^6 + x^5 + x^2 + x, minus the generator: x^9
-        // + x^6 + x^4 + x^2 + 1.
+        // If only x^11 is set, the remainder is x (x^9 + x^5 + x^4 + x + 1) = x^10 + x^6 + x^5 + x^2 + x, minus the
+        // generator: x^9 + x^6 + x^4 + x^2 + 1.
         payload[46] = 0b1000;
         assert_eq!(crc10(&payload), 0b10_0101_0101);
     }

@@ -108,7 +108,8 @@ fn a_capture_file_names_the_program_that_wrote_it_and_its_interfaces() {
     assert_eq!(file.interfaces, [(0, options("src1")), (0, options("dst1"))]);
 }
 
-/// libpcap rejects a file with several RAW interfaces. Every reader accepts a single one.
+/// libpcap rejects a file with several interfaces of link type RAW, but every reader accepts one interface of this
+/// type.
 #[test]
 fn captures_have_link_type_raw_ip_for_one_host_and_ipv4_for_several_hosts() {
     let about = About::default();
@@ -146,7 +147,7 @@ fn a_capture_of_a_network_with_packet_framing_contains_ethernet_frames() {
         assert_eq!(frame.time_ns, packet.time_ns);
         assert_eq!(frame.bytes[..14], [&addresses.concat()[..], &[8, 0]].concat());
         assert_eq!(frame.bytes[14..14 + packet_bytes.len()], *packet_bytes);
-        // A frame without its checksum has at least 60 bytes; an acknowledgement is padded.
+        // An Ethernet frame without its checksum has at least 60 bytes, so the frame of an acknowledgement is padded.
         assert_eq!(frame.bytes.len(), (14 + packet_bytes.len()).max(60));
     }
 }
@@ -174,14 +175,15 @@ fn the_first_blocks_of_a_capture_file_have_the_expected_bytes() {
 fn a_captured_handshake_has_tcp_options_and_a_comment_that_it_is_synthetic() {
     let packets = read(&ip().finish().expect("writing to memory cannot fail")).packets;
     let order: Vec<_> = packets.iter().map(|packet| (packet.time_ns, packet.interface, packet.flags)).collect();
-    // The handshake consists of SYN, SYN-ACK and ACK. Each packet leaves at one end and arrives at the other.
+    // The handshake consists of SYN, SYN-ACK and ACK. Each packet leaves one end of the connection and arrives at the
+    // other end.
     assert_eq!(order, [(1, 0, 2), (1, 1, 1), (1, 1, 2), (1, 0, 1), (2, 0, 2), (2, 1, 1)]);
     for packet in &packets {
         let comment = packet.comment.as_ref().expect("every packet has a comment");
         assert!(comment.starts_with("synthetic: in the model the connection tcp1 is open from the start"), "{comment}");
     }
     let [syn, syn_ack, ack] = [0, 2, 4].map(|at: usize| transport(&packets[at].bytes));
-    // The options are MSS 512, two no-operations and SACK permitted, then a no-operation and a window scale of 4.
+    // The expected TCP options are MSS 512, two no-operations, SACK permitted, a no-operation and a window scale of 4.
     let options = [2, 4, 2, 0, 1, 1, 4, 2, 1, 3, 3, 4];
     assert_eq!((big32(syn, 4), big32(syn, 8), syn[13], big16(syn, 14), &syn[20..]), (0, 0, 0x02, 65535, &options[..]));
     assert_eq!((big32(syn_ack, 4), big32(syn_ack, 8), syn_ack[13], &syn_ack[20..]), (0, 1, 0x12, &options[..]));
@@ -208,7 +210,7 @@ fn captured_ip_and_tcp_headers_contain_the_ecn_bits() {
     let echo = Frame { ecn: EcnBits { echo: true, ..EcnBits::default() }, ..ack(0, 512, &[]) };
     capture.frame(&seen(6, Place::Receiver, echo)).expect("writing to memory cannot fail");
     let packets = read(&capture.finish().expect("writing to memory cannot fail")).packets;
-    // The ECN codepoint of the IP header, and the TCP flags CWR, ECE, ACK, SYN and PSH.
+    // For each packet, the ECN codepoint in the IP header, and the TCP flags CWR, ECE, ACK, SYN and PSH.
     let bits: Vec<_> = packets.iter().map(|packet| (packet.bytes[1] & 3, transport(&packet.bytes)[13])).collect();
     assert_eq!([bits[0], bits[2], bits[4]], [(0, 0xc2), (0, 0x52), (0, 0x10)], "the handshake");
     assert_eq!(bits[6..], [(2, 0x10), (3, 0x10), (2, 0x90), (0, 0x50)]);
@@ -343,7 +345,8 @@ fn frames_with_an_llc_header_are_captured_as_erf_records_with_vpi_and_vci() {
     let [.., sent, arrived] = &file.packets[..] else { panic!("there are two") };
     assert_eq!(sent.bytes[..8], (5_u64 << 31).to_le_bytes(), "the packet arrives after two and a half seconds");
     assert_eq!((sent.bytes[8], big16(&sent.bytes, 10), big16(&sent.bytes, 14)), (4, 16 + 580, 580));
-    // The header of the last cell contains VPI 0 and VCI 32 at the sender, and VPI 1 and VCI 0x1234 at the receiver.
+    // The header of the frame's last cell contains VPI 0 and VCI 32 at the sender, and VPI 1 and VCI 0x1234 at the
+    // receiver.
     assert_eq!((big32(&sent.bytes, 16), big32(&arrived.bytes, 16)), (0x20 << 4 | 2, 1 << 20 | 0x1234 << 4 | 2));
     let sdu = sdu(&sent.bytes[20..]);
     assert_eq!(sdu[..8], [0xaa, 0xaa, 3, 0, 0, 0, 8, 0]);
@@ -377,7 +380,7 @@ fn captured_cells_form_complete_frames_and_their_headers_contain_clp_tags_and_co
             let damaged = number == 7;
             let kind = CellKind::User { frame, index, clp: index == 1, efci: index == 2, damaged };
             capture.cell(&cell(kind)).expect("writing to memory cannot fail");
-            // A cell of another VC is interleaved.
+            // Interleaves a cell of another VC, which arrives at another interface.
             capture
                 .cell(&SeenCell { interface: 0, ..cell(user(ack(number, 512, &[]), index % 2)) })
                 .expect("an end that is not captured gives no packets");
@@ -399,7 +402,7 @@ fn captured_cells_form_complete_frames_and_their_headers_contain_clp_tags_and_co
         }
     }
     assert_eq!(collected.pop(), Some(Vec::new()));
-    assert!(!crc32_is_right(&collected[7]), "the damaged one");
+    assert!(!crc32_is_right(&collected[7]), "the CRC of the damaged frame");
     collected[7].clone_from(&frames[7]);
     assert_eq!(collected, frames);
     assert!(frames.iter().all(|frame| sdu(frame).len() > 48));
@@ -522,7 +525,7 @@ fn a_capture_comment_that_is_too_long_is_truncated_at_a_character_boundary() {
     assert_eq!(packets[0].comment.as_deref(), Some(&comment[..65_535]));
 }
 
-/// A writer that fails once it has accepted this many bytes, like a full disk.
+/// A writer that fails after it has accepted a given number of bytes, like a full disk.
 struct Disk(usize);
 
 impl Write for Disk {

@@ -1,5 +1,5 @@
-//! A reader of captures that shares no code with the writer. It follows the pcapng draft and computes checksums bit by
-//! bit.
+//! A reader of captures that shares no code with the writer. The reader follows the pcapng draft and computes checksums
+//! bit by bit.
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Packet {
@@ -7,7 +7,7 @@ pub(super) struct Packet {
     pub(super) time_ns: u64,
     pub(super) flags: u32,
     pub(super) comment: Option<String>,
-    /// The packet's bytes, without the four bytes that link type NULL puts in front.
+    /// The packet's bytes, without the four bytes that precede a packet of link type NULL.
     pub(super) bytes: Vec<u8>,
 }
 
@@ -96,7 +96,7 @@ pub(super) fn big32(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// RFC 1071: if bytes include their own checksum, their sum is all ones.
+/// Checks bytes that include their Internet checksum: the sum of the bytes is all ones (RFC 1071).
 pub(super) fn sums_up(parts: &[&[u8]]) -> bool {
     let mut sum = 0_u64;
     for part in parts {
@@ -123,8 +123,8 @@ pub(super) fn transport(packet: &[u8]) -> &[u8] {
     segment
 }
 
-/// Returns the remainder after long division by a polynomial of `bits` bits (without the leading bit). The remainder is
-/// zero if the bytes end with the matching check bits.
+/// Returns the remainder of the bytes after long division by a polynomial, which has `bits` bits without its leading
+/// bit. The remainder is zero if the bytes end with the correct check bits.
 pub(super) fn remainder(bytes: &[u8], preset: u64, bits: u32, generator: u64) -> u64 {
     let mut register = preset;
     for byte in bytes {
@@ -139,18 +139,18 @@ pub(super) fn remainder(bytes: &[u8], preset: u64, bits: u32, generator: u64) ->
     register
 }
 
-/// ITU-T I.432.1: checks a header against its HEC.
+/// Checks the header of a cell against its HEC (ITU-T I.432.1).
 pub(crate) fn hec_is_right(cell: &[u8]) -> bool {
     remainder(&cell[..4], 0, 8, 0x07) ^ 0x55 == u64::from(cell[4])
 }
 
-/// ITU-T I.363.5: checks a frame against its CRC-32.
+/// Checks an AAL5 frame against its CRC-32 (ITU-T I.363.5).
 pub(crate) fn crc32_is_right(frame: &[u8]) -> bool {
     let (covered, check) = frame.split_at(frame.len() - 4);
     remainder(covered, 0xffff_ffff, 32, 0x04c1_1db7) ^ 0xffff_ffff == u64::from(big32(check, 0))
 }
 
-/// ITU-T I.610: checks a payload against its CRC-10 in the last ten bits.
+/// Checks the payload of an RM cell against the CRC-10 in its last ten bits (ITU-T I.610).
 pub(crate) fn crc10_is_right(payload: &[u8]) -> bool {
     remainder(payload, 0, 10, 0x233) == 0
 }

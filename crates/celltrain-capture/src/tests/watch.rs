@@ -1,4 +1,4 @@
-//! Captures of runs.
+//! Tests of captures that are written during runs.
 
 use std::collections::BTreeMap;
 
@@ -21,12 +21,12 @@ fn lossy(policy: &str) -> String {
     )
 }
 
-/// Returns the scenario of `lossy`, changed so that its port also refuses whole frames.
+/// Returns the scenario of `lossy` with the policy EPD, so that its port also refuses whole frames.
 fn refusing() -> String {
     lossy("epd") + "threshold = 40\n"
 }
 
-/// A scenario in which VCs merge, so cells wait until their frame is complete.
+/// A scenario in which VCs merge, so that cells wait at a switch until their frame is complete.
 const MERGING: &str = "duration = \"30ms\"\n[topology.vc_merge]\nvcs = 2\nsources_per_vc = 2\nlink_delay = \"5us\"\n\
                        [tcp.reno]\ntimer_granularity = \"1ms\"\n[port.bottleneck]\nbuffer = 60\n\
                        [port.bottleneck.policy.epd]\nthreshold = 40\n[port.\"local*->sw1\"]\nbuffer = 60\n\
@@ -66,7 +66,7 @@ fn seen_by(
     probe.events
 }
 
-/// An observer that captures a run and also records every event.
+/// An observer that captures a run and also stores every event of the run.
 struct AndAll<'a> {
     watch: Watch<'a>,
     events: Vec<Event>,
@@ -87,7 +87,7 @@ fn ports(network: &Network) -> Vec<&str> {
     network.links.iter().map(|link| link.name.as_str()).collect()
 }
 
-/// Returns fields of a cell's header: VPI and VCI, and whether the cell is marked, ends its frame, and is tagged.
+/// Returns fields of a cell's header: VPI and VCI, and whether the cell is marked, ends its frame or is tagged.
 fn header(cell: &[u8]) -> (u32, bool, bool, bool) {
     let word = u32::from_be_bytes([cell[0], cell[1], cell[2], cell[3]]);
     (word >> 4, word & 0b0100 != 0, word & 0b0010 != 0, word & 1 != 0)
@@ -103,7 +103,7 @@ fn a_cell_capture_contains_every_cell_that_arrived_or_left_including_cells_of_da
         let choice = choice(&network, "cells", Some("both"), Some(&names));
         let (file, events) = captured(&network, &choice, Engine::Reference);
         assert!(file.interfaces.iter().all(|(link_type, _)| *link_type == 147));
-        // The headers in the file come from the cell tracker, and the events from the engine's cells.
+        // The cell tracker reconstructs the headers in the file, whereas the events come from the engine's cells.
         let told = events.iter().filter_map(|event| match event {
             Event::Cell(cell) if cell.step == CellStep::Arrived => Some((1, cell)),
             Event::Cell(cell) if cell.step == CellStep::Departed => Some((2, cell)),
@@ -122,7 +122,7 @@ fn a_cell_capture_contains_every_cell_that_arrived_or_left_including_cells_of_da
     }
 }
 
-/// Checks the frames that are delivered completely: their CRC-32 must be right.
+/// Checks that exactly the frames that are delivered intact have a correct CRC-32 in the capture.
 fn whole_frames_have_their_crc(network: &Network, file: &File, events: &[Event]) {
     let into_hosts: Vec<bool> = network
         .links
@@ -145,7 +145,7 @@ fn whole_frames_have_their_crc(network: &Network, file: &File, events: &[Event])
     };
     let (delivered, failed) =
         (ended(|step| *step == FrameStep::Delivered), ended(|step| matches!(step, FrameStep::Failed(_))));
-    // Some frames have left the last port but not yet arrived at the host.
+    // At the end of the run, some frames have left the last port but have not yet arrived at the host.
     let on_the_way = network.vcs.len() * 2;
     assert!((delivered..=delivered + on_the_way).contains(&right), "{right} right, {delivered} delivered");
     assert!((failed..=failed + on_the_way).contains(&wrong), "{wrong} wrong, {failed} failed");
@@ -157,8 +157,8 @@ fn a_cell_has_the_same_bytes_at_every_capture_point_on_its_path() {
     let network = network(&lossy("tail_drop"));
     let names = ports(&network);
     let (file, _) = captured(&network, &choice(&network, "cells", Some("both"), Some(&names)), Engine::Reference);
-    // Returns the payloads of all cells of a VC that arrived at a port or left it, according to `flags`. The first
-    // source's links carry only one VC.
+    // Returns the payloads of all cells of a VC that arrived at a port or left the port. The direction is given by
+    // `flags`. The links of the first source carry only one VC.
     let payloads = |port: &str, flags: u32, circuit: u32| -> Vec<&[u8]> {
         let interface = names.iter().position(|name| *name == port).expect("the capture contains the port");
         let here = |packet: &&super::reader::Packet| {
@@ -212,8 +212,8 @@ fn captured_packets_are_in_time_order_and_a_lost_packet_names_where_it_was_lost(
         })
         .collect();
     assert!(refused.len() > 10, "{refused:?}");
-    // Packets are listed in the order in which they were sent, and losses in the order in which they happened at the
-    // port.
+    // Sort the comments, because packets are captured in the order in which they were sent, but losses are reported in
+    // the order in which they happened at the port.
     let sorted = |mut list: Vec<String>| {
         list.sort_unstable();
         list
@@ -352,7 +352,7 @@ fn after_a_write_error_the_capture_writes_nothing_more_and_the_run_stops() {
     assert!(stopped.into_inner());
 }
 
-/// Returns a scenario with queries only. Some of their segments are lost.
+/// Returns a network whose only traffic is queries. Some segments of the answers are lost.
 fn incast(more: &str) -> Network {
     let link = |host| format!("{{ between = [\"host{host}\", \"sw\"], delay = \"5us\" }}");
     let links = [1, 2, 3, 4].map(link).join(", ");
@@ -411,14 +411,14 @@ fn the_captured_packets_of_each_request_form_one_connection_with_the_simulated_h
         };
         assert_eq!(file.packets.len(), count(if at == "sender" { of_sender } else { of_receiver }));
         let connections = by_connection(&file);
-        // The scenario has seven queries with three answers each. The receiver does not see lost SYNs.
+        // The run has seven queries with three answers each. A lost SYN is not captured at the receiver.
         assert!(if at == "sender" { connections.len() == 21 } else { connections.len() > 12 }, "{}", connections.len());
         assert!(file.packets.is_sorted_by_key(|packet| packet.time_ns));
         let hosts = file.interfaces.len();
         assert_eq!(hosts, if at == "sender" { 3 } else { 1 });
         for (number, packets) in connections.values().enumerate() {
             let flags: Vec<u8> = packets.iter().map(|packet| packet.1).collect();
-            // A lost SYN is retransmitted.
+            // A SYN may occur several times, because a lost SYN is retransmitted.
             let opened = flags.iter().skip_while(|flags| **flags == SYN).skip_while(|flags| **flags == SYN | ACK);
             assert!(flags[0] == SYN && opened.copied().all(|flags| flags == ACK), "{at}: {flags:?}");
             let comment = packets[0].3.as_deref().expect("the comment of a SYN names its request");
@@ -439,7 +439,7 @@ fn the_capture_of_a_request_without_a_simulated_handshake_has_a_handshake_labell
         let (file, _) = captured(&network, &choice, Engine::Reference);
         let connections = by_connection(&file);
         let made_up = |packets: &&Vec<(u64, u8, usize, Option<String>)>| {
-            // The window may end between a lost SYN and its retransmission.
+            // The time window may end between a lost SYN and its retransmission.
             let flags: Vec<u8> = packets.iter().take(3).map(|packet| packet.1).collect();
             assert!(flags.starts_with(&[SYN]) && (flags.len() < 2 || flags[1] & !ACK == SYN), "{flags:?}");
             packets.len() > 2
@@ -522,7 +522,7 @@ fn capturing_a_time_window_without_packets_is_an_error_that_reports_when_packets
         ("cells", "out", "cells at the chosen ports"),
         ("wireshark_cells", "in", "cells at the chosen ports"),
     ] {
-        // Only the reference engine reports cells.
+        // Captures of cells need the reference engine, because only this engine reports cells.
         let engines: &[_] =
             if kind.ends_with("cells") { &[Engine::Reference] } else { &[Engine::Reference, Engine::Fast] };
         for &engine in engines {
@@ -532,7 +532,7 @@ fn capturing_a_time_window_without_packets_is_an_error_that_reports_when_packets
             let (first, last) = rest.split_once(" to ").expect("the error has two times");
             let [first, last] = [first, last].map(|time| time.strip_suffix('s').unwrap().parse::<f64>().unwrap());
             assert!((0.002..0.0022).contains(&first) && (first..=0.006).contains(&last), "{kind} {at}: {problem}");
-            // A window that begins at the first or the last time in the error is not empty.
+            // A capture whose window begins at the first or the last time in the error message is not empty.
             let window = format!("{first}s:{:.9}s", first + 1e-6);
             assert!(ended((kind, at), &window, engine).is_ok(), "{window}");
             let window = format!("{last}s:{:.9}s", (last + 1e-6).min(0.006));

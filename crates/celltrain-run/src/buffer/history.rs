@@ -7,7 +7,7 @@ use super::SharedMemory;
 pub enum Step {
     /// A frame arrives, and all of its cells are refused.
     Refused,
-    /// A frame loses a cell and can no longer be delivered.
+    /// A frame loses a cell, so that the frame can no longer be delivered.
     Cut,
     /// A cell enters the buffer.
     Admitted,
@@ -29,30 +29,30 @@ pub const STEPS: [&str; 8] = ["refused", "cut", "admitted", "lost", "discarded",
 /// Value of a missing index in a column.
 pub(super) const NONE: i32 = -1;
 
-/// Events at the buffer of a port in a window, in columns.
+/// Events at the buffer of a port in a time window, in columns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct History {
-    /// The port.
+    /// Name of the observed port.
     pub port: String,
-    /// Capacity in cells; `None` if unlimited.
+    /// Capacity of the buffer in cells; `None` if unlimited.
     pub capacity: Option<u32>,
     /// Names of the VCs at the port.
     pub vcs: Vec<String>,
     /// Number of cells that each VC has sent over the link before the window.
     pub sent_before: Vec<f64>,
-    /// Cells that are waiting when the window begins, in order, followed by cells that arrive within the window.
+    /// Cells that are waiting when the time window begins, in queue order, followed by cells that arrive in the window.
     pub cells: Cells,
     /// Frames to which the cells belong.
     pub frames: Frames,
     /// Decisions of the policy about frames.
     pub judgements: Judgements,
-    /// Events at the buffer, in order.
+    /// Events at the buffer, in order of time.
     pub steps: Steps,
     /// Names of the ports to which [`Frames::damaged_at`] refers.
     pub ports: Vec<String>,
     /// The memory to which the port belongs, if any.
     pub memory: Option<SharedMemory>,
-    /// True if the history ends before the window does, because the maximum number of steps was reached.
+    /// True if the history ends before the time window, because the maximum number of steps was reached.
     pub cut_short: bool,
 }
 
@@ -63,13 +63,14 @@ pub struct Cells {
     pub vc: Vec<i32>,
     /// Index into [`History::frames`]; -1 for an RM cell.
     pub frame: Vec<i32>,
-    /// Index, from 0, among the cells of its frame that arrived at the port; -1 for an RM cell.
+    /// Index of the cell, from 0, among the cells of its frame that arrived at the port; -1 for an RM cell.
     pub index: Vec<i32>,
     /// 1 if the cell is the last cell of its frame.
     pub last: Vec<i8>,
-    /// Number of steps completed when the cell starts to wait.
+    /// Number of completed steps of the history when the cell starts to wait.
     pub from: Vec<i32>,
-    /// Number of completed steps when the cell stops waiting; the largest `i32` if it still waits at the end.
+    /// Number of completed steps of the history when the cell stops waiting; the largest `i32` if the cell still waits
+    /// when the history ends.
     pub until: Vec<i32>,
 }
 
@@ -80,51 +81,51 @@ pub struct Frames {
     pub vc: Vec<i32>,
     /// Number of the frame within the VC on which it was sent, as in the event tables.
     pub number: Vec<i32>,
-    /// Time of the port's decision in seconds; NaN if it was made before the window.
+    /// Time of the port's decision about the frame in seconds; NaN if the port decided before the time window.
     pub arrived_s: Vec<f64>,
-    /// Time of the damage in seconds; NaN if the frame is intact.
+    /// Time at which the frame was damaged, in seconds; NaN if the frame is intact.
     pub damaged_s: Vec<f64>,
     /// Port that damaged the frame, an index into [`History::ports`]; -1 if the frame is undamaged, or if the receiver
     /// will join it to the previous frame because that frame's last cell was lost.
     pub damaged_at: Vec<i32>,
-    /// Outcome at this port: `admitted`, `refused`, `cut`, `joined` or `dropped`.
+    /// Outcome of the frame at this port: `admitted`, `refused`, `cut`, `joined` or `dropped`.
     pub fate: Vec<&'static str>,
-    /// First byte of the segment in the frame; NaN for an ACK.
+    /// Stream offset of the first byte of the segment in the frame; NaN for an ACK.
     pub sequence: Vec<f64>,
-    /// Bytes of the segment; NaN for an ACK.
+    /// Payload bytes of the segment in the frame; NaN for an ACK.
     pub length: Vec<f64>,
 }
 
-/// Decisions of the policy about frames, one per row; NaN for numbers that the policy does not use.
+/// Decisions of the policy about frames, one per row. A number that the policy does not use is NaN.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Judgements {
     /// Index into [`History::frames`].
     pub frame: Vec<i32>,
     /// Seconds.
     pub time_s: Vec<f64>,
-    /// 1 if the frame may enter.
+    /// 1 if the frame may enter the buffer.
     pub admitted: Vec<i8>,
-    /// Reason for refusing the frame: the policy's rule, or a full buffer; empty if admitted.
+    /// Reason for refusing the frame: the policy's rule, or a full buffer; empty if the frame is admitted.
     pub reason: Vec<&'static str>,
-    /// X.
+    /// X: number of cells waiting at the port.
     pub occupancy: Vec<f64>,
-    /// `Y_i`.
+    /// `Y_i`: number of cells of the frame's VC waiting at the port.
     pub vc_cells: Vec<f64>,
-    /// `N_a`.
+    /// `N_a`: number of VCs with cells waiting at the port.
     pub active_vcs: Vec<f64>,
-    /// Threshold compared with X.
+    /// Threshold with which the policy compared X.
     pub threshold_cells: Vec<f64>,
-    /// Maximum number of cells allowed for the VC.
+    /// Maximum number of cells that the policy allows the VC.
     pub share_cells: Vec<f64>,
-    /// Number of cells that is compared with the share, if this is not `Y_i`.
+    /// Number of cells that the policy compared with the VC's share, if it did not compare `Y_i`.
     pub held_cells: Vec<f64>,
-    /// Probability with which the frame was refused, for random decisions.
+    /// Probability of refusal in a random decision of the policy.
     pub drop_probability: Vec<f64>,
     /// 1 if the frame is tagged.
     pub tagged: Vec<i8>,
 }
 
-/// Events, one per row.
+/// Events at the buffer, one per row.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Steps {
     /// Seconds.
@@ -137,10 +138,11 @@ pub struct Steps {
     pub vc: Vec<i32>,
     /// Index into [`History::frames`]; -1 for an RM cell.
     pub frame: Vec<i32>,
-    /// Cells waiting after the step.
+    /// Number of cells waiting at the port after the step.
     pub occupancy: Vec<i32>,
-    /// Decision that caused the step, an index into [`History::judgements`]; -1 if none.
+    /// Decision that caused the step, an index into [`History::judgements`]; -1 if no decision caused it.
     pub judgement: Vec<i32>,
-    /// Refusal by the shared memory that caused the step, an index into [`SharedMemory::refusals`]; -1 if none.
+    /// Refusal by the shared memory that caused the step, an index into [`SharedMemory::refusals`]; -1 if no refusal
+    /// caused it.
     pub refusal: Vec<i32>,
 }

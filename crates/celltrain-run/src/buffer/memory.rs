@@ -1,4 +1,4 @@
-//! The shared memory of an observed port: its state after each instant, and the cells that it refused.
+//! The shared memory of an observed port: its occupancy after each instant, and the cells that it refused.
 
 use typed_index_collections::TiVec;
 
@@ -11,39 +11,39 @@ use celltrain_core::units::Time;
 
 use super::{NONE, whole};
 
-/// The state of a memory shared by ports, after each instant with a step. If cells are counted on two sides, the queues
-/// are those of the egress side.
+/// The occupancy of a memory shared by ports, after each instant with an event at the observed port. If the memory
+/// counts its cells both on ingress and on egress, the queues are the queues on egress.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SharedMemory {
-    /// Its name.
+    /// Name of the shared memory.
     pub name: String,
-    /// Number of cells in the memory.
+    /// Capacity of the memory in cells.
     pub cells: u32,
-    /// Names of the memory's queues: the link, followed by the priority unless it is 0.
+    /// Names of the memory's queues: the link, followed by the priority unless the priority is 0.
     pub queues: Vec<String>,
-    /// Number of steps up to each instant.
+    /// Number of steps in the history of the port up to each instant.
     pub steps: Vec<i32>,
     /// Number of cells in each queue, one row per instant and one column per queue.
     pub held: Vec<i32>,
-    /// Maximum number of cells allowed in the queue at that instant, in the same layout; NaN if its policy has no
-    /// threshold.
+    /// Maximum number of cells allowed in each queue, one row per instant and one column per queue; NaN if the queue's
+    /// policy has no threshold.
     pub most: Vec<f64>,
-    /// Cells for the port that the memory refused.
+    /// Cells for the observed port that the memory refused.
     pub refusals: Refusals,
 }
 
 /// Cells refused by a memory, one per row.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Refusals {
-    /// Index into [`Self::queues`].
+    /// Index of the queue whose limit was reached, in [`Self::queues`].
     pub queue: Vec<i32>,
     /// Description of the limit that was reached.
     pub reason: Vec<&'static str>,
-    /// Q.
+    /// Q: occupied cells in the shared part of the pool.
     pub used: Vec<i32>,
-    /// B.
+    /// B: cells of the shared part of the pool.
     pub pool_cells: Vec<i32>,
-    /// `q_i`.
+    /// `q_i`: the queue's cells in the shared part of the pool.
     pub shared: Vec<i32>,
     /// Threshold of the queue; NaN if its policy has no threshold.
     pub threshold: Vec<f64>,
@@ -57,17 +57,17 @@ pub(super) struct MemoryObserver {
     number: MemoryIndex,
     /// The queues of [`SharedMemory::queues`].
     queues: Vec<QueueIndex>,
-    /// B of the pool of each queue.
+    /// B, the number of cells in the shared part of its pool, for each queue.
     pool_cells: TiVec<QueueIndex, u32>,
     /// The next instant at which to read the memory.
     pub(super) next: Option<Time>,
-    /// Time, frame and row of the latest refusal.
+    /// Time and frame of the memory's latest refusal, and its row in the table of refusals.
     refused: Option<(Time, (VcIndex, FrameNumber), i32)>,
     pub(super) recorded: SharedMemory,
 }
 
 impl MemoryObserver {
-    /// Creates an observer of the memory of a port, if the port belongs to one.
+    /// Creates an observer of the memory of a port; `None` if the port belongs to no memory.
     pub(super) fn of(network: &Network, port: LinkIndex) -> Option<Self> {
         let number = network.memories.position(|memory| memory.ports.contains(&port))?;
         let config = &network.memories[number];
@@ -113,20 +113,20 @@ impl MemoryObserver {
         self.number
     }
 
-    /// Records the state of the memory after `steps` steps.
+    /// Records the occupancy of the memory after `steps` steps of the history.
     pub(super) fn snapshot(&mut self, memory: &Memory, steps: i32, now: Time) {
         self.next = None;
         self.recorded.steps.push(steps);
         for &queue in &self.queues {
             let held = memory.held(queue);
             self.recorded.held.push(cells(held));
-            // The threshold applies only to the shared part.
+            // The threshold applies only to the queue's cells in the shared part of the pool.
             let most = |threshold| f64::from(held - memory.shared(queue)) + threshold;
             self.recorded.most.push(memory.threshold(queue, now).map_or(f64::NAN, most));
         }
     }
 
-    /// Records a cell that this memory refuses. The port then reports its own event for the cell.
+    /// Records a cell that this memory refuses. Afterwards, the port reports a separate event for the refused cell.
     pub(super) fn on_event(&mut self, now: Time, event: &MemoryEvent) {
         let MemoryStep::Refused { vc, frame, limit, rule } = event.step else { return };
         if event.memory != self.number {
@@ -142,7 +142,7 @@ impl MemoryObserver {
         self.refused = Some((now, (vc, frame), whole(queue.len() - 1)));
     }
 
-    /// Returns the row of the refusal of a cell of this frame at `now`, or -1.
+    /// Returns the row of the refusal of a cell of this frame at `now`, or -1 if there is no such refusal.
     pub(super) fn refusal(&self, now: Time, frame: (VcIndex, FrameNumber)) -> i32 {
         self.refused.filter(|&(at, of, _)| (at, of) == (now, frame)).map_or(NONE, |(_, _, row)| row)
     }

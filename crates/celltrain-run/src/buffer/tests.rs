@@ -126,7 +126,7 @@ fn the_buffer_history_shows_a_refused_frame_with_the_values_compared_in_the_deci
         assert_eq!(history.frames.fate[frame], "refused");
         assert_eq!(history.frames.damaged_s[frame], history.steps.time_s[row]);
     }
-    assert!(judgements.admitted.contains(&1), "others enter");
+    assert!(judgements.admitted.contains(&1), "EPD admits other frames");
     assert!(judgements.share_cells.iter().all(|share| share.is_nan()), "this policy does not use shares");
 }
 
@@ -140,7 +140,7 @@ fn in_the_buffer_history_a_frame_that_lost_a_cell_remains_damaged_and_carries_a_
         let frame = usize::try_from(history.steps.frame[row]).expect("the row refers to a frame");
         let since = history.frames.damaged_s[frame];
         assert!(since <= history.steps.time_s[row]);
-        // -1 means that the frame was joined to the previous frame before it was cut.
+        // The value -1 means that the frame was joined to the previous frame before this port cut it.
         let port = history.frames.damaged_at[frame];
         assert!(port == -1 || history.ports[whole_index(port)] == history.port);
         assert!(history.frames.length[frame] > 0.0, "data");
@@ -152,7 +152,7 @@ fn in_the_buffer_history_a_frame_that_lost_a_cell_remains_damaged_and_carries_a_
     );
 }
 
-/// Records which frames reached the end of their path, and whether they were delivered.
+/// Records which frames reached the end of their path, and whether each of these frames was delivered.
 #[derive(Default)]
 struct Ends(BTreeMap<Frame, bool>);
 

@@ -5,7 +5,7 @@ use celltrain_core::units::Duration;
 
 use super::{KINDS, Kind, name_of};
 
-/// Selection of the events to record. If no kind is named, it includes all kinds.
+/// Selection of the events to record. If no kind of event is named, the selection includes all kinds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
     kinds: Vec<Kind>,
@@ -13,8 +13,8 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// Selects events of these kinds (all if none is named), at these ports and for these VCs and flows, in a window
-    /// such as `1.2s:1.3s` of a run that lasts `duration`.
+    /// Selects events of these kinds (all kinds if none is named), at these ports and for these VCs and flows, in a
+    /// time window such as `1.2s:1.3s` of a run that lasts `duration`.
     ///
     /// # Errors
     /// Returns a message if a kind or the window is invalid.
@@ -40,12 +40,12 @@ impl Choice {
         Ok(Self { kinds: chosen, of: Selection::new(duration, names, window)? })
     }
 
-    /// Returns the selected kinds.
+    /// Returns the selected kinds of events.
     pub fn kinds(&self) -> &[Kind] {
         &self.kinds
     }
 
-    /// Returns the first selected kind that only the reference engine reports.
+    /// Returns the first selected kind of event that only the reference engine reports.
     pub fn needs_reference(&self) -> Option<&'static str> {
         self.kinds.iter().find(|kind| !kind.of_end_systems()).map(|&kind| name_of(kind))
     }

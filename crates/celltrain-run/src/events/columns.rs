@@ -12,9 +12,9 @@ use super::Kind;
 
 /// A column of one kind of event. A table defines each column in one line.
 pub struct Column<E: 'static> {
-    /// Its name.
+    /// Name of the column.
     pub name: &'static str,
-    /// Unit; empty for names and words, `1` for pure numbers.
+    /// Unit of the column's values; empty for names and words, `1` for pure numbers.
     pub unit: &'static str,
     /// Meaning of the column, in one line.
     pub meaning: &'static str,
@@ -22,12 +22,12 @@ pub struct Column<E: 'static> {
     pub value: Accessor<E>,
 }
 
-/// Reads a value from an event. There is one variant for each type of value. Returns `None` if the event has no such
-/// value.
+/// Reads a value from an event. There is one variant for each type of value. An accessor returns `None` if the event
+/// has no value in its column.
 pub enum Accessor<E: 'static> {
     /// The instant of the event, in seconds.
     Time,
-    /// The name of a connection: a flow's, looked up by index, or a request's.
+    /// The name of a connection: the name of a flow, looked up by index, or the name of a request.
     Flow(fn(&Row<E>) -> Option<ConnectionName>),
     /// A VC's name, looked up by index.
     Vc(fn(&Row<E>) -> Option<VcIndex>),
@@ -37,7 +37,7 @@ pub enum Accessor<E: 'static> {
     Port(fn(&Row<E>) -> Option<LinkIndex>),
     /// A pool's name, looked up by its index among the pools of all memories.
     Pool(fn(&Row<E>) -> u32),
-    /// A word; empty if the event has none.
+    /// A word from a fixed list; empty if the event has no word in this column.
     Word(fn(&Row<E>) -> &'static str),
     /// A whole number.
     Count(fn(&Row<E>) -> Option<u64>),
@@ -52,7 +52,7 @@ pub enum Accessor<E: 'static> {
 /// A VC at a port: the VC itself, or the merged VC to which it belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PortVc {
-    /// A VC that has not merged with others.
+    /// A VC that has not merged with other VCs at the port.
     Own(VcIndex),
     /// The VC that results from a merge.
     Merged(MergeIndex),
@@ -63,11 +63,11 @@ pub enum PortVc {
 pub enum ConnectionName {
     /// The name of a flow.
     Flow(FlowIndex),
-    /// The name of a group and the number of a request in it, such as `web7`.
+    /// The name of a group of requests and the number of a request in the group, such as `web7`.
     Request(GroupIndex, u32),
 }
 
-/// An event with derived values.
+/// An event, with values derived from the event and the network.
 pub struct Row<E> {
     /// The event.
     pub event: E,
@@ -75,18 +75,18 @@ pub struct Row<E> {
     pub time_s: f64,
     /// The connection of the event, or the flow to which its VC belongs.
     pub flow: Option<ConnectionName>,
-    /// Tick of the connection's retransmission clock, in seconds.
+    /// Length of a tick of the connection's retransmission clock, in seconds.
     pub tick_s: f64,
     /// Number of the frame or RM cell within its VC, without the bits that identify the branch of a merge.
     pub number: u32,
-    /// VC of the event at the port; `None` at a host.
+    /// VC of the event at the port; `None` for an event at a host.
     pub port_vc: Option<PortVc>,
-    /// Index, from 0, among the cells of its frame that arrived at the port.
+    /// Index of the cell, from 0, among the cells of its frame that arrived at the port.
     pub index: Option<u32>,
 }
 
 impl<E> Column<E> {
-    /// Returns the name of the column's Arrow type; `name` for strings that repeat.
+    /// Returns the name of the column's Arrow type; `name` for strings that occur in many rows.
     pub const fn kind(&self) -> &'static str {
         match self.value {
             Accessor::Time | Accessor::Number(_) | Accessor::Rate(_) => "float64",
@@ -102,7 +102,7 @@ impl<E> Column<E> {
     }
 }
 
-/// Values of a column. A missing value is NaN in numbers, -1 elsewhere.
+/// Values of a column. A missing value is NaN in a column of numbers, and -1 in any other column.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values {
     /// Numbers.
@@ -111,11 +111,11 @@ pub enum Values {
     Counts(Vec<i64>),
     /// Indices into a list of words.
     Words(Vec<i32>, Arc<[String]>),
-    /// 1 stands for yes, 0 for no.
+    /// Values of yes or no: 1 for yes, 0 for no.
     Flags(Vec<i8>),
 }
 
-/// Rows of one kind.
+/// Rows of events of one kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Block {
     /// Kind of event in the rows.
@@ -137,8 +137,8 @@ pub(super) struct Names {
     pub(super) pools: Arc<[String]>,
 }
 
-/// Rows of one kind that have not been delivered yet. They are converted to columns in chunks, so that the conversion
-/// to each column is one loop over rows that are still in the L1 cache.
+/// Rows of events of one kind that have not been delivered to the sink yet. They are converted to columns in chunks, so
+/// that filling each column is one loop over rows that are still in the L1 cache.
 pub(super) struct Rows<E: 'static> {
     kind: Kind,
     table: &'static [Column<E>],
@@ -149,12 +149,12 @@ pub(super) struct Rows<E: 'static> {
     filled: usize,
 }
 
-/// A column of an unfinished block. A missing value is NaN in numbers, -1 elsewhere.
+/// A column of an unfinished block. A missing value is NaN in a column of numbers, and -1 in any other column.
 enum Filling {
     Numbers(Vec<f64>),
     Counts(Vec<i64>),
     Names(Vec<i32>),
-    /// Connections: flows by index, and requests by their index in the block's list, as numbers from -2 downwards.
+    /// Connections: a flow as its index, and a request as -2 minus its index in the block's list.
     Connections(Vec<i32>, BlockRequests),
     Words(Vec<i32>, Vec<&'static str>),
     Flags(Vec<i8>),
@@ -169,7 +169,7 @@ struct BlockRequests {
 }
 
 impl BlockRequests {
-    /// Returns the placeholder for a request until the block is complete.
+    /// Returns the number that stands for a request until the block is complete.
     fn value(&mut self, group: GroupIndex, number: u32) -> i32 {
         let place = *self.places.entry((group, number)).or_insert_with(|| {
             self.list.push((group, number));
@@ -178,7 +178,8 @@ impl BlockRequests {
         -2 - place
     }
 
-    /// Returns the values as indices into a list of names: first the flows, then the block's requests.
+    /// Returns the values as indices into a list of names: first the names of flows, then the names of the block's
+    /// requests.
     fn resolve(self, values: Vec<i32>, names: &Names) -> Values {
         if self.list.is_empty() {
             return Values::Words(values, Arc::clone(&names.flows));
@@ -201,7 +202,7 @@ impl<E> Rows<E> {
         Self { kind, table, vcs, chunk: Vec::with_capacity(CHUNK), block, filled: 0 }
     }
 
-    /// Adds a row. Returns the block if the row has filled it.
+    /// Adds a row. Returns the block if this row has filled the block.
     #[inline]
     pub(super) fn push(&mut self, row: Row<E>, names: &Names) -> Option<Block> {
         self.chunk.push(row);
@@ -218,7 +219,7 @@ impl<E> Rows<E> {
         self.filled == ROWS
     }
 
-    /// Removes the rows so far and returns them as a block; `None` if there are none.
+    /// Removes the rows added so far and returns them as a block; `None` if there are no rows.
     pub(super) fn take(&mut self, names: &Names) -> Option<Block> {
         self.fill();
         if std::mem::take(&mut self.filled) == 0 {
@@ -289,7 +290,7 @@ impl<E> Column<E> {
         }
     }
 
-    /// Returns the values, with the words to which they refer.
+    /// Returns the values of a filled column, with the words to which the values refer.
     fn values(&self, filled: Filling, names: &Names) -> Values {
         match filled {
             Filling::Numbers(values) => Values::Numbers(values),
@@ -318,8 +319,8 @@ fn place(index: u32) -> i32 {
     i32::try_from(index).expect("a network has fewer than 2^31 parts")
 }
 
-/// Returns the index of a word. Adds the word if it is new. Compares addresses first, since all words are constants
-/// of the program.
+/// Returns the index of a word. Adds the word if it is new. Compares addresses before contents, since all words are
+/// constants of the program.
 fn word(words: &mut Vec<&'static str>, word: &'static str) -> i32 {
     if word.is_empty() {
         return -1;

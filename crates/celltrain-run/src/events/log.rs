@@ -35,10 +35,10 @@ pub struct Log<'a> {
     ticks: TiVec<FlowIndex, f64>,
     /// For each group of requests, the tick of its retransmission clocks, in seconds.
     group_ticks: TiVec<GroupIndex, f64>,
-    /// The open connections of requests, each with its group and its number in the group.
+    /// The open connections of requests, each with the request's group and its number in the group.
     requests: BTreeMap<FlowIndex, (GroupIndex, u32)>,
     flow_of: TiVec<VcIndex, Option<FlowIndex>>,
-    /// For each VC that merges, the merge and the links after it.
+    /// For each VC that merges with other VCs, the merge and the links after the merge.
     merged: TiVec<VcIndex, Option<(MergeIndex, Vec<LinkIndex>)>>,
     places: Places,
     segments: Rows<SegmentEvent>,
@@ -54,8 +54,8 @@ pub struct Log<'a> {
 }
 
 impl<'a> Log<'a> {
-    /// Creates a log of the events that `choice` selects in a run of this network. `sink` receives the blocks. When it
-    /// returns false, recording ends.
+    /// Creates a log of the events that `choice` selects in a run of this network. `sink` receives the blocks.
+    /// Recording ends when `sink` returns false.
     ///
     /// # Errors
     /// Returns an error if a port, VC or flow does not exist.
@@ -117,12 +117,12 @@ impl<'a> Log<'a> {
         })
     }
 
-    /// Returns whether the sink has ended the recording.
+    /// Returns whether the sink has ended the recording by returning false.
     pub fn has_failed(&self) -> bool {
         self.has_failed
     }
 
-    /// Delivers the remaining rows.
+    /// Delivers the rows that have not been delivered yet.
     pub fn finish(&mut self) {
         let Self { names, segments, timers, frames, cells, rates, memories, .. } = self;
         let left = [
@@ -156,7 +156,7 @@ impl<'a> Log<'a> {
         Row { event, time_s: self.clock.seconds(now), flow, tick_s, number: 0, port_vc: None, index: None }
     }
 
-    /// Returns the number of a frame without its branch bits.
+    /// Returns the number of a frame without the bits that identify the branch of a merge.
     fn number(&self, vc: VcIndex, frame: FrameNumber) -> u32 {
         if self.merged[vc].is_some() { frame.within_branch() } else { frame.number() }
     }

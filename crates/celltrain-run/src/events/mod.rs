@@ -2,7 +2,7 @@
 //! (`docs/design/events.md`).
 //!
 //! A [`Log`] is a probe that observes events. It records the events selected by a [`Choice`] in numeric columns, and
-//! delivers them block by block. Names and words are indices into lists, which are part of each block.
+//! delivers the columns block by block. Names and words are indices into lists, which are part of each block.
 
 mod choice;
 mod columns;
@@ -26,7 +26,7 @@ pub enum Kind {
     Timers,
     /// Frames at ports and at their destination hosts.
     Frames,
-    /// Single cells at ports.
+    /// Individual cells at ports.
     Cells,
     /// Rates of ABR VCs.
     Rates,
@@ -35,13 +35,13 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns whether the fast engine reports this kind. The reference engine reports all kinds.
+    /// Returns whether the fast engine reports events of this kind. The reference engine reports all kinds of events.
     pub fn of_end_systems(self) -> bool {
         matches!(self, Kind::Segments | Kind::Timers)
     }
 }
 
-/// Every kind with its name and meaning, in the order of the files.
+/// Every kind of event with its name and meaning, in the order of the files.
 pub const KINDS: [(Kind, &str, &str); 6] = [
     (Kind::Segments, "segments", "segments and acknowledgements at the ends of connections"),
     (Kind::Timers, "timers", "timers of connections"),
@@ -51,7 +51,7 @@ pub const KINDS: [(Kind, &str, &str); 6] = [
     (Kind::Memories, "memories", "refusals and pauses of shared memories"),
 ];
 
-/// Returns the name of a kind.
+/// Returns the name of a kind of event.
 pub fn name_of(kind: Kind) -> &'static str {
     KINDS[kind as usize].1
 }

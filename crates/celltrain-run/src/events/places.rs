@@ -11,9 +11,9 @@ type Place = (FrameNumber, u32);
 
 #[derive(Default)]
 struct AtPort {
-    /// Frame whose cells are arriving, and the number of cells that have arrived so far.
+    /// Frame whose cells are arriving, and the number of its cells that have arrived so far.
     coming: Option<Place>,
-    /// Cells that have arrived but have not yet been admitted or lost.
+    /// Cells that have arrived at the port but have not yet been admitted or lost.
     came: VecDeque<Place>,
     waiting: VecDeque<Place>,
 }
@@ -25,8 +25,8 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// Returns the index of the cell of this event; `None` for an RM cell, which belongs to no frame, and for a cell lost
-    /// on the link.
+    /// Returns the index of the cell of this event; `None` for an RM cell, which belongs to no frame, and for a cell
+    /// lost on a link.
     pub(crate) fn of(&mut self, event: &CellEvent) -> Option<u32> {
         if event.rm.is_some() {
             return None;
@@ -34,7 +34,7 @@ impl Places {
         let CellEvent { link, vc, frame, step, .. } = *event;
         let AtPort { coming, came, waiting } = self.by_port.entry((link, vc)).or_default();
         let place = match step {
-            // The network tags a cell just before it arrives, and marks it when it leaves.
+            // The network tags a cell just before its arrival at the port, and marks it when it leaves.
             CellStep::Tagged => coming.filter(|of| of.0 == frame).map_or(0, |of| of.1),
             CellStep::Marked => waiting.front().map(|place| place.1)?,
             CellStep::Arrived => {
@@ -51,7 +51,7 @@ impl Places {
             CellStep::Lost(_) => came.pop_front()?.1,
             CellStep::PushedOut | CellStep::Dropped | CellStep::DroppedAtHead => remove(waiting, frame)?.1,
             CellStep::Departed => waiting.pop_front()?.1,
-            // The place of a cell is not kept once the cell has left the port.
+            // Once a cell has left the port, its index in the frame is forgotten.
             CellStep::LostOnLink(_) => return None,
         };
         Some(place)

@@ -21,7 +21,7 @@ const fn time<E>() -> Column<E> {
     column("time_s", "s", "time since the start of the run", Time)
 }
 
-/// Columns of segments.
+/// Columns of the table of segment events.
 pub const SEGMENTS: &[Column<SegmentEvent>] = &[
     time(),
     column("flow", "", "the connection", Flow(|row| row.flow)),
@@ -147,7 +147,7 @@ fn ack(event: &SegmentEvent) -> Option<Ack> {
     }
 }
 
-/// Columns of timers.
+/// Columns of the table of timer events.
 pub const TIMERS: &[Column<TimerEvent>] = &[
     time(),
     column("flow", "", "the connection", Flow(|row| row.flow)),
@@ -164,7 +164,7 @@ pub const TIMERS: &[Column<TimerEvent>] = &[
     column(
         "event",
         "",
-        "started, restarted, stopped or expired",
+        "event of the timer: started, restarted, stopped or expired",
         Word(|row| match row.event.step {
             TimerStep::Started { .. } => "started",
             TimerStep::Restarted { .. } => "restarted",
@@ -175,7 +175,7 @@ pub const TIMERS: &[Column<TimerEvent>] = &[
     column(
         "ticks",
         "ticks",
-        "clock ticks until the timer expires; the first tick may occur at once",
+        "ticks of the timer's clock until the timer expires; the first tick may occur at once",
         Count(|row| match row.event.step {
             TimerStep::Started { left } | TimerStep::Restarted { left } => Some(left),
             TimerStep::Stopped | TimerStep::Expired => None,
@@ -183,7 +183,7 @@ pub const TIMERS: &[Column<TimerEvent>] = &[
     ),
 ];
 
-/// Columns of frames.
+/// Columns of the table of frame events.
 pub const FRAMES: &[Column<FrameEvent>] = &[
     time(),
     column("flow", "", "the connection that uses the VC", Flow(|row| row.flow)),
@@ -253,13 +253,13 @@ pub const FRAMES: &[Column<FrameEvent>] = &[
     column(
         "share_cells",
         "cells",
-        "limit that the policy applied to the VC",
+        "maximum number of cells that the policy allows the VC",
         Number(|row| judged(&row.event).and_then(|judged| judged.decision.share)),
     ),
     column(
         "held_cells",
         "cells",
-        "length of the virtual or memory queue, if the limit applies to it",
+        "length of the virtual queue or the memory's queue, if the limit applies to that queue",
         Number(|row| {
             let of_memory = refusal(&row.event).map(|refusal| refusal.shared.into());
             judged(&row.event).and_then(|judged| judged.decision.held).or(of_memory)
@@ -274,13 +274,13 @@ pub const FRAMES: &[Column<FrameEvent>] = &[
     column(
         "waited_s",
         "s",
-        "time in the queue, if the policy compares it with a target",
+        "waiting time in the queue, if the policy compares this time with a target",
         Number(|row| judged(&row.event).and_then(|judged| judged.decision.waited)),
     ),
     column(
         "target_s",
         "s",
-        "time with which the policy compared waited_s",
+        "target time with which the policy compared waited_s",
         Number(|row| judged(&row.event).and_then(|judged| judged.decision.target)),
     ),
     column(
@@ -298,7 +298,7 @@ pub const FRAMES: &[Column<FrameEvent>] = &[
     column(
         "lost_number",
         "1",
-        "number of the packet or cell that a loss rule selected, from 0",
+        "number, from 0, of the packet or cell that a loss rule selected",
         Count(|row| match row.event.step {
             FrameStep::LostOnLink { loss, .. } => Some(loss.number),
             _ => None,
@@ -324,7 +324,7 @@ fn judged(event: &FrameEvent) -> Option<Judged> {
     }
 }
 
-/// Columns of cells.
+/// Columns of the table of cell events.
 pub const CELLS: &[Column<CellEvent>] = &[
     time(),
     column("port", "", "the output port, named after its link", Port(|row| Some(row.event.link))),
@@ -340,7 +340,7 @@ pub const CELLS: &[Column<CellEvent>] = &[
     column(
         "index",
         "1",
-        "index among the frame's cells that arrived at this port, from 0; empty for an RM cell",
+        "index of the cell, from 0, among its frame's cells that arrived at this port; empty for an RM cell",
         Count(|row| row.index.map(u64::from)),
     ),
     column(
@@ -366,7 +366,7 @@ pub const CELLS: &[Column<CellEvent>] = &[
     column(
         "rm",
         "",
-        "forward or backward, for an RM cell",
+        "direction of an RM cell: forward or backward",
         Word(|row| match row.event.rm {
             None => "",
             Some(rm) if rm.backward => "backward",
@@ -389,15 +389,15 @@ pub const CELLS: &[Column<CellEvent>] = &[
     column("ni", "", "NI (no increase) bit of an RM cell", Flag(|row| row.event.rm.map(|rm| rm.ni))),
 ];
 
-/// Columns of rates.
+/// Columns of the table of rate changes.
 pub const RATES: &[Column<RateEvent>] = &[
     time(),
     column("flow", "", "the connection that uses the VC", Flow(|row| row.flow)),
-    column("vc", "", "the VC", Vc(|row| Some(row.event.vc))),
+    column("vc", "", "the ABR VC whose rate changes", Vc(|row| Some(row.event.vc))),
     column(
         "event",
         "",
-        "risen or fallen",
+        "direction of the change of rate: risen or fallen",
         Word(|row| if row.event.after > row.event.before { "risen" } else { "fallen" }),
     ),
     column(
@@ -417,7 +417,7 @@ pub const RATES: &[Column<RateEvent>] = &[
     column("acr_mbps", "Mb/s", "ACR after the change, counting cell headers", Rate(|row| Some(row.event.after))),
 ];
 
-/// An event at a memory, with its pool.
+/// An event at a shared memory, with the pool in which it occurs.
 pub struct InPool {
     /// The event.
     pub event: MemoryEvent,
@@ -435,13 +435,13 @@ impl Deref for InPool {
     }
 }
 
-/// Columns of memories shared by ports.
+/// Columns of the table of events at memories shared by ports.
 pub const MEMORIES: &[Column<InPool>] = &[
     time(),
     column(
         "event",
         "",
-        "refused, paused (xoff), resumed (xon) or deadlocked",
+        "event of the memory: refused, paused (xoff), resumed (xon) or deadlocked",
         Word(|row| match row.event.step {
             MemoryStep::Refused { .. } => "refused",
             MemoryStep::Paused => "paused",
@@ -449,7 +449,7 @@ pub const MEMORIES: &[Column<InPool>] = &[
             MemoryStep::Deadlocked => "deadlocked",
         }),
     ),
-    column("reason", "", "the limit that was reached, in words", Word(|row| row.event.step.reason())),
+    column("reason", "", "the limit of the memory that was reached, in words", Word(|row| row.event.step.reason())),
     column(
         "port",
         "",
@@ -457,7 +457,7 @@ pub const MEMORIES: &[Column<InPool>] = &[
         Port(|row| Some(row.event.link)),
     ),
     column("pool", "", "memory and pool of the queue", Pool(|row| row.event.pool)),
-    column("priority", "1", "its priority", Count(|row| Some(row.event.priority.into()))),
+    column("priority", "1", "priority of the queue or priority group", Count(|row| Some(row.event.priority.into()))),
     column(
         "side",
         "",
@@ -473,13 +473,18 @@ pub const MEMORIES: &[Column<InPool>] = &[
         "cells of the queue, including its reserve and headroom",
         Count(|row| Some(row.event.held.into())),
     ),
-    column("shared", "cells", "q_i: the queue's cells in the shared part", Count(|row| Some(row.event.shared.into()))),
-    column("used", "cells", "Q: occupied cells of the shared part", Count(|row| Some(row.event.used.into()))),
-    column("pool_cells", "cells", "B: cells of the shared part", Count(|row| Some(row.event.cells.into()))),
+    column(
+        "shared",
+        "cells",
+        "q_i: the queue's cells in the pool's shared part",
+        Count(|row| Some(row.event.shared.into())),
+    ),
+    column("used", "cells", "Q: occupied cells of the pool's shared part", Count(|row| Some(row.event.used.into()))),
+    column("pool_cells", "cells", "B: cells of the pool's shared part", Count(|row| Some(row.event.cells.into()))),
     column(
         "threshold",
         "cells",
-        "threshold of the queue in the shared part; empty if its policy has no threshold",
+        "threshold of the queue in the pool's shared part; empty if its policy has no threshold",
         Number(|row| row.event.threshold),
     ),
     column(

@@ -82,7 +82,7 @@ fn a_run_produces_rows_for_every_kind_of_event() {
             ["tcp1", "tcp2", "tcp3"].map(String::from).into()
         );
     }
-    assert_eq!(words(of_kind(&blocks, Kind::Cells), 1), ["sw1->sw2".to_owned()].into(), "the bottleneck alone");
+    assert_eq!(words(of_kind(&blocks, Kind::Cells), 1), ["sw1->sw2".to_owned()].into(), "only the bottleneck");
     let refused = words(of_kind(&blocks, Kind::Frames), 7);
     assert!(refused.contains("X is above R"), "{refused:?}");
 }
@@ -194,5 +194,5 @@ fn event_tables_identify_requests_by_group_and_number() {
     assert!(["syn_sent", "syn_arrived", "syn_ack_sent", "syn_ack_arrived"].iter().all(|step| steps.contains(*step)));
     let blocks =
         kept_of(&network, &choice(&["segments"], [None, None, Some(&["tcp1"])], None).expect("the choice is valid"));
-    assert_eq!(words(of_kind(&blocks, Kind::Segments), 1), ["tcp1".to_owned()].into(), "a flow is chosen");
+    assert_eq!(words(of_kind(&blocks, Kind::Segments), 1), ["tcp1".to_owned()].into(), "requests are not selected");
 }

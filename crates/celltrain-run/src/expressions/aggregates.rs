@@ -1,6 +1,6 @@
-//! Functions that combine the numbers of several members.
+//! Functions of measures that combine the numbers of several members of a list, such as `sum`.
 
-/// A function that combines numbers.
+/// A function that combines several numbers into one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Aggregate {
     Sum,
@@ -9,14 +9,14 @@ pub(super) enum Aggregate {
     Largest,
     /// Standard deviation divided by the mean.
     Variation,
-    /// Jain's index.
+    /// Jain's fairness index.
     Fairness,
 }
 
-/// The names of all functions.
+/// The names of all functions that combine numbers.
 pub(super) const NAMES: &str = "sum, mean, least, largest, variation, fairness";
 
-/// Returns the function of this name.
+/// Returns the function that combines numbers and has this name.
 pub(super) fn named(name: &str) -> Option<Aggregate> {
     Some(match name {
         "sum" => Aggregate::Sum,
@@ -30,12 +30,12 @@ pub(super) fn named(name: &str) -> Option<Aggregate> {
 }
 
 impl Aggregate {
-    /// Returns whether using the function without any values is an error.
+    /// Returns whether it is an error to apply the function to no values.
     pub(super) fn needs_values(self) -> bool {
         matches!(self, Self::Mean | Self::Least | Self::Largest)
     }
 
-    /// Combines numbers; `None` if the result is undefined.
+    /// Returns the result of the function for these numbers; `None` if the result is undefined.
     pub(super) fn of(self, values: &[f64]) -> Option<f64> {
         match self {
             Self::Sum => Some(sum(values)),
@@ -48,7 +48,8 @@ impl Aggregate {
     }
 }
 
-/// Sums numbers pairwise, in the same order as numpy: stores of earlier versions have the same sums, bit for bit.
+/// Sums numbers pairwise, in the same order as numpy, because stores of earlier versions contain sums computed by
+/// numpy.
 fn sum(values: &[f64]) -> f64 {
     const BLOCK: usize = 128;
     const LANES: usize = 8;
@@ -72,12 +73,12 @@ fn sum(values: &[f64]) -> f64 {
     sum(left) + sum(right)
 }
 
-/// Returns the mean; not a number without values.
+/// Returns the mean of the values; NaN if there are no values.
 pub(super) fn mean(values: &[f64]) -> f64 {
     sum(values) / values.len() as f64
 }
 
-/// Returns the standard deviation over the mean; undefined if the mean is 0.
+/// Returns the standard deviation divided by the mean; `None` if the mean is 0.
 fn variation(values: &[f64]) -> Option<f64> {
     let mean = mean(values);
     if mean == 0.0 {
@@ -90,7 +91,7 @@ fn variation(values: &[f64]) -> Option<f64> {
     Some((sum(&squares) / (values.len() - 1) as f64).sqrt() / mean)
 }
 
-/// Returns Jain's index; undefined if all values are 0.
+/// Returns Jain's fairness index; `None` if all values are 0.
 fn fairness(values: &[f64]) -> Option<f64> {
     let squares = values.iter().fold(0.0, |sum, &value| value.mul_add(value, sum));
     let total = sum(values);

@@ -1,11 +1,13 @@
-//! Measures of a run in the form that users write: paths into its answer, and arithmetic on them.
+//! Measures of a run in the form that users write: paths into the run's answer, and arithmetic on their values.
 //!
-//! A *path* follows the keys of the answer (`celltrain run --json`) step by step: `flows.tcp1.goodput_mbps`. A step into
-//! a list is the name of a member, or the VC of a contract. `ports.bottleneck` is the congested port, whatever its name.
-//! `sum`, `mean`, `least`, `largest`, `variation` and `fairness` combine the numbers of several members. A path that begins
-//! with `scenario` reads the scenario, and one that begins with `series` a trace of congestion windows ([`Windows`]).
+//! A *path* follows the keys of the answer (`celltrain run --json`) step by step: `flows.tcp1.goodput_mbps`. A step
+//! into a list is the name of a row, or the VC of a contract. `ports.bottleneck` is the row of the bottleneck port,
+//! whatever its name. `sum`, `mean`, `least`, `largest`, `variation` and `fairness` combine the numbers of several
+//! members. A path that begins with `scenario` reads the scenario. A path that begins with `series` reads a trace of
+//! congestion windows ([`Windows`]).
 //!
-//! `celltrain_formula` parses the text. Sweeps, comparisons and reproductions evaluate all measures here.
+//! `celltrain_formula` parses the text of a measure. Sweeps, comparisons and reproductions evaluate all measures with
+//! this module.
 
 mod aggregates;
 mod open;
@@ -27,23 +29,24 @@ pub use windows::{STEP, Windows};
 #[derive(Clone, Debug)]
 pub struct Expression {
     text: String,
-    /// The steps in postfix order, or the first syntax error.
+    /// The steps of the evaluation in postfix order, or the first syntax error.
     steps: Result<Vec<Step>, String>,
 }
 
 /// The reason why a measure has no value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Missing {
-    /// This run has no value, but others may have one: for example a mean delay when no file was completed.
+    /// The measure has no value in this run, but may have one in other runs. An example is a mean delay if no file was
+    /// completed.
     Undefined(String),
-    /// This run has too few values for a percentile.
+    /// The run has too few requests or queries for a percentile.
     TooFew(String),
-    /// The text is not a measure, or the answer has no such path.
+    /// The text is not a measure, or the answer does not have the measure's path.
     Wrong(String),
 }
 
 impl Missing {
-    /// Returns the message.
+    /// Returns the message that explains the missing value.
     pub fn message(&self) -> &str {
         match self {
             Self::Undefined(message) | Self::TooFew(message) | Self::Wrong(message) => message,
@@ -51,21 +54,21 @@ impl Missing {
     }
 }
 
-/// A measure of one run.
+/// The value of a measure in one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// The value; `None` if this run has none.
+    /// The value of the measure; `None` if the measure has no value in this run.
     pub value: Option<f64>,
-    /// Explanation of a missing value, or a note about the value.
+    /// Explanation of the missing value, or a note about the value.
     pub note: Option<Note>,
 }
 
 /// A note about a measure of one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// Its kind.
+    /// Kind of the note.
     pub kind: NoteKind,
-    /// Its text.
+    /// Text of the note.
     pub text: String,
 }
 
@@ -74,14 +77,14 @@ pub struct Note {
 pub enum NoteKind {
     /// The measure has no value. The text is the reason.
     Gap,
-    /// The value depends on requests that were open at the end.
+    /// The value depends on requests that were open at the end of the run.
     Open,
-    /// Because of requests that were open at the end, the value is only a lower bound.
+    /// Because requests were open at the end of the run, the value is only a lower bound.
     Bound,
 }
 
 impl NoteKind {
-    /// Returns the kind's name.
+    /// Returns the name of the kind of note.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Gap => "gap",
@@ -94,26 +97,26 @@ impl NoteKind {
 /// The data of a run that measures read.
 #[derive(Clone, Copy)]
 pub struct Source<'a> {
-    /// The answer of a run, or its outline; the scenario is under `scenario`.
+    /// The answer of a run, or the outline of an answer. Its key `scenario` contains the scenario.
     pub answer: &'a Value,
-    /// The trace of congestion windows. Without a trace, measures that need the trace are 0.
+    /// The trace of congestion windows. Without a trace, measures of congestion windows are 0.
     pub windows: Option<Windows<'a>>,
 }
 
 impl Expression {
-    /// Parses a measure. If that fails, each evaluation returns the error.
+    /// Parses a measure. If its syntax is wrong, each evaluation of the measure returns the error.
     pub fn new(text: impl Into<String>) -> Self {
         let text = text.into();
         let steps = parse_measure(&text).map_err(|fault| fault.shown(&text));
         Self { text, steps }
     }
 
-    /// Returns the syntax error, if there is one.
+    /// Returns the syntax error of the measure; `None` if its syntax is correct.
     pub fn syntax_error(&self) -> Option<&str> {
         self.steps.as_ref().err().map(String::as_str)
     }
 
-    /// Returns the paths of the measure; none if it cannot be read.
+    /// Returns the paths in the measure; no paths if the measure has a syntax error.
     pub fn paths(&self) -> impl Iterator<Item = &[String]> {
         self.steps.as_deref().unwrap_or_default().iter().filter_map(|step| match step {
             Step::Path(path) => Some(path.as_slice()),
@@ -126,17 +129,16 @@ impl Expression {
         self.paths().any(|path| path.len() > 1 && path[0] == "series")
     }
 
-    /// Returns whether lower bounds of the values that the measure reads give a lower bound of the measure. The measure
-    /// must be a single path.
+    /// Returns whether the measure is a lower bound if the values that it reads are lower bounds. Only a measure that
+    /// is a single path can be.
     pub fn is_monotone(&self) -> bool {
         let combines = |step: &String| step.starts_with("variation(") || step.starts_with("fairness(");
         matches!(self.steps.as_deref(), Ok([Step::Path(path)]) if !path.iter().any(combines))
     }
 
-    /// Returns the value.
+    /// Returns the value of the measure.
     ///
-    /// # Errors
-    /// Returns the reason why the value is missing.
+    /// # Errors Returns the reason why the measure has no value.
     pub fn value(&self, source: Source<'_>) -> Result<f64, Missing> {
         let wrong = |error: &String| {
             let start: String = quoted(&self.text).chars().take(200).collect();
@@ -170,7 +172,7 @@ impl Expression {
         Ok(last(&mut values))
     }
 
-    /// Returns the value for the row of a run, with a note if it depends on open requests or is missing for a reason.
+    /// Returns the value for the row of a run, with a note if the value is missing or depends on open requests.
     pub fn figure(&self, source: Source<'_>) -> Figure {
         match self.value(source) {
             Ok(value) => Figure { value: Some(value), note: self.note_on_open(source.answer) },
@@ -181,17 +183,17 @@ impl Expression {
         }
     }
 
-    /// Returns why no run with this outline has the measure; `None` if runs may have it.
+    /// Returns why no run with this outline has the measure; `None` if runs may have the measure.
     pub fn problem(&self, outline: &Value) -> Option<String> {
         match self.value(Source { answer: outline, windows: None }) {
-            // In the outline, every number is 1, so a divisor may be zero although it is not zero in a run.
+            // In the outline, every number is 1, so a divisor that is not zero in a run may be zero here.
             Ok(_) | Err(Missing::Undefined(_)) => None,
             Err(Missing::TooFew(message) | Missing::Wrong(message)) => Some(message),
         }
     }
 
-    /// Returns a note if the value depends on requests that were open at the end. If there are several such values, the
-    /// note names the one with the most open requests.
+    /// Returns a note if the measure depends on requests that were open at the end. If the measure reads several groups
+    /// with open requests, the note names the group with the most open requests.
     fn note_on_open(&self, answer: &Value) -> Option<Note> {
         let found = self.paths().flat_map(|path| open::notes(path, answer)).max()?;
         let kind = if found.is_bound && self.is_monotone() { NoteKind::Bound } else { NoteKind::Open };
@@ -199,7 +201,7 @@ impl Expression {
     }
 }
 
-/// Measures that are evaluated together for each run.
+/// Measures that are all evaluated for each run.
 #[derive(Debug)]
 pub struct Measures {
     expressions: Vec<Expression>,
@@ -208,7 +210,7 @@ pub struct Measures {
 }
 
 impl Measures {
-    /// Parses measures.
+    /// Parses the texts of measures.
     pub fn new(texts: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let expressions: Vec<_> = texts.into_iter().map(Expression::new).collect();
         let wanted = wanted(&expressions);
@@ -235,13 +237,14 @@ impl Measures {
         self.expressions.iter().any(Expression::needs_series)
     }
 
-    /// Returns the figures of a run, in the order of the measures.
+    /// Returns the values of the measures in a run, in the order of the measures.
     pub fn figures(&self, source: Source<'_>) -> Vec<Figure> {
         self.expressions.iter().map(|expression| expression.figure(source)).collect()
     }
 }
 
-/// Returns the columns of answers that these measures read, by list. `bottleneck` is the row of that port.
+/// Returns the columns of answers that these measures read, by list. The key `bottleneck` stands for the row of the
+/// bottleneck port.
 fn wanted(expressions: &[Expression]) -> Wanted {
     const LISTS: [&str; 8] = ["flows", "ports", "links", "contracts", "abr", "memories", "queues", "requests"];
     let mut wanted = Wanted::new();
@@ -264,7 +267,7 @@ fn wanted(expressions: &[Expression]) -> Wanted {
 }
 
 impl Source<'_> {
-    /// Returns the number at a path.
+    /// Returns the number to which a path leads.
     fn at(self, path: &[String]) -> Result<f64, Missing> {
         let steps: Vec<&str> = path.iter().map(String::as_str).collect();
         let found = match (&steps[..], self.answer.get("bottleneck").and_then(Value::as_str)) {
@@ -291,7 +294,7 @@ impl Source<'_> {
         Members::of_numbers(windows.flows().map(|(place, name)| (name, measure(&windows, place)))).follow(rest)
     }
 
-    /// Returns the message about a path without a number.
+    /// Returns the message about a path that leads to no number.
     fn explained(self, path: &[String], lack: Lack) -> Missing {
         let shown = quoted(&path.join("."));
         match lack {

@@ -1,4 +1,5 @@
-//! Effects of open requests on measures, which may be lower bounds, leave requests out, or have too few requests.
+//! Effects of open requests on measures: a percentile may be a lower bound, a mean excludes open requests, and a
+//! percentile may have too few requests.
 
 use serde_json::Value;
 
@@ -6,10 +7,10 @@ use super::path::{follow, named, several};
 use crate::as_python::quoted;
 use crate::vetting::grouped;
 
-/// Statistics of requests, and the number of requests that each needs.
+/// Statistics of requests, each with the number of requests that it needs.
 pub const NEEDED: [(&str, u64); 4] = [("median", 2), ("p95", 20), ("p99", 100), ("p999", 1000)];
 
-/// Maximum share of open requests at which the mean of the completed requests needs no note.
+/// Maximum share of requests that may be open without a note about the mean of the completed requests.
 const MOST_OPEN: f64 = 0.01;
 
 /// A note about the open requests of a group. Notes are ordered by the number of open requests.
@@ -17,11 +18,11 @@ const MOST_OPEN: f64 = 0.01;
 pub(super) struct OpenNote {
     open: u64,
     pub(super) text: String,
-    /// True for a percentile that is a lower bound.
+    /// True if the measure is a percentile that is only a lower bound.
     pub(super) is_bound: bool,
 }
 
-/// Returns the statistic at the end of a path, its class of requests, and whether they are queries.
+/// Returns the statistic at the end of a path, its class of requests, and whether the class consists of queries.
 fn statistic(path: &[String]) -> Option<(&str, &str, bool)> {
     let [list, _, class, measure] = path else { return None };
     let statistic = measure.rsplit_once('_').map_or(measure.as_str(), |(_, statistic)| statistic);
@@ -32,17 +33,18 @@ fn needed(statistic: &str) -> Option<u64> {
     NEEDED.iter().find(|(name, _)| *name == statistic).map(|(_, needed)| *needed)
 }
 
-/// Returns the name of the requests or queries, and the name of the measure that counts them.
+/// Returns the word `queries` or `requests`, and the name of the measure that counts all queries or requests.
 fn words(are_queries: bool) -> (&'static str, &'static str) {
     if are_queries { ("queries", "asked") } else { ("requests", "opened") }
 }
 
-/// Returns why a percentile of requests or queries has no value, as a clause; `None` for other paths.
+/// Returns a clause about the reason why a percentile of requests or queries has no value; `None` for any other
+/// measure.
 pub(super) fn too_few(path: &[String], answer: &Value) -> Option<String> {
     let (statistic, class, are_queries) = statistic(path)?;
     let needed = needed(statistic)?;
     let (what, opened) = words(are_queries);
-    // The measure has no value if the path selects several groups without the required requests.
+    // If the path combines several groups of requests, the same function combines their counts.
     let opened = follow(answer, &[&path[0], &path[1], class, opened]).ok()?;
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the value is a number of requests")]
     let opened = opened as u64;
@@ -50,7 +52,7 @@ pub(super) fn too_few(path: &[String], answer: &Value) -> Option<String> {
     Some(format!("needs {needed} {what} of a run, but this run has only {}", grouped(opened)))
 }
 
-/// Returns a note for each group of requests whose open requests matter for the measure at a path.
+/// Returns a note for each group of requests whose open requests affect the measure at a path.
 pub(super) fn notes(path: &[String], answer: &Value) -> Vec<OpenNote> {
     let Some((statistic, class, are_queries)) = statistic(path) else { return Vec::new() };
     if statistic != "mean" && needed(statistic).is_none() {

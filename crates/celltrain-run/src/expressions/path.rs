@@ -1,4 +1,4 @@
-//! Follows a path into an answer.
+//! Follows the path of a measure into the answer of a run.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,10 +9,11 @@ use super::similar::nearest;
 use crate::as_python::{number_in, quoted};
 use crate::vetting::grouped;
 
-/// Maximum number of known names for which similar names are searched, because a mesh has thousands of connections.
+/// Maximum number of known names that are searched for a similar name. A mesh has thousands of connections, whose
+/// search would take long.
 const MOST_NEAR: usize = 200;
 
-/// Other names under which users look for measures.
+/// Other names under which users look for measures, each with a suggested measure.
 const OTHERWISE: [(&str, &str); 9] = [
     ("throughput", "goodput_mbps or flows.sum(*).throughput_mbps"),
     ("loss", "cells.lost"),
@@ -28,7 +29,7 @@ const OTHERWISE: [(&str, &str); 9] = [
 /// The reason why a path leads to no number.
 #[derive(Debug)]
 pub(super) enum Lack {
-    /// This run has no value at the path, but other runs may have one.
+    /// This run has no value at the path, but other runs may have a value there.
     Undefined,
     /// The path does not exist in the results of this scenario. The text is the error message.
     Wrong(String),
@@ -38,7 +39,7 @@ fn wrong(problem: impl Into<String>) -> Lack {
     Lack::Wrong(problem.into())
 }
 
-/// Returns the number at a path.
+/// Returns the number to which a path leads in an answer.
 pub(super) fn follow(answer: &Value, path: &[&str]) -> Result<f64, Lack> {
     let Some(step) = path.first() else { return number(answer) };
     if let Some(members) = Members::of(answer) {
@@ -63,9 +64,9 @@ fn number(value: &Value) -> Result<f64, Lack> {
     }
 }
 
-/// The members of a table or list, in their order.
+/// The members of a table or list of an answer, in their order.
 pub(super) struct Members<'a> {
-    /// Names and values. A row of a list may have no name.
+    /// Names and values of the members. A row of a list may have no name.
     all: Vec<(Option<&'a str>, Member<'a>)>,
     places: Places<'a>,
 }
@@ -93,7 +94,7 @@ impl Member<'_> {
 }
 
 impl<'a> Members<'a> {
-    /// Returns the members of a table, or of a list of tables, which are its rows by name or VC.
+    /// Returns the members of a table or of a list of tables. The members of a list are its rows, by name or VC.
     fn of(value: &'a Value) -> Option<Self> {
         match value {
             Value::Object(map) => Some(Self { all: Vec::new(), places: Places::InMap(map) }),
@@ -105,12 +106,12 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// Returns members that are numbers.
+    /// Creates a table whose members are these numbers.
     pub(super) fn of_numbers(numbers: impl Iterator<Item = (&'a str, f64)>) -> Self {
         Self::listed(numbers.map(|(name, number)| (Some(name), Member::Number(number))))
     }
 
-    /// Collects members. If a name occurs twice, the last value counts, at the position of the first.
+    /// Collects the members of a list. If two members have the same name, the later value replaces the earlier value.
     fn listed(members: impl Iterator<Item = (Option<&'a str>, Member<'a>)>) -> Self {
         let (mut all, mut places, mut unnamed): (Vec<_>, HashMap<_, _>, _) = (Vec::new(), HashMap::new(), None);
         for (name, member) in members {
@@ -149,7 +150,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// Returns the number at a path that has at least one step.
+    /// Returns the number to which a path of at least one step leads.
     pub(super) fn follow(&self, path: &[&str]) -> Result<f64, Lack> {
         let (step, rest) = path.split_first().expect("the caller checks that there is a step");
         let Some((combine, names)) = several(step) else {
@@ -171,7 +172,8 @@ impl<'a> Members<'a> {
     }
 
     fn unknown(&self, step: &str) -> Lack {
-        // At the top level, suggests other names of known measures. At all levels, suggests similar spellings.
+        // At the top level of the answer, suggests a measure for a common other name. At all levels, suggests a similar
+        // name.
         let others: &[(&str, &str)] = if self.get("efficiency").is_some() { &OTHERWISE } else { &[] };
         let near = if self.len() <= MOST_NEAR {
             let known: Vec<&str> = self.names().into_iter().chain(others.iter().map(|(name, _)| *name)).collect();
@@ -194,10 +196,10 @@ pub(super) fn several(step: &str) -> Option<(&str, &str)> {
     (is_word(function) && !names.is_empty() && !names.contains('\n')).then_some((function, names))
 }
 
-/// Returns the known names that match a name, a range such as `tcp1-3`, all (`*`), or a pattern such as `edge*->sw1`.
+/// Returns the known names that `text` selects. It is a name, a range such as `tcp1-3`, `*` for all names, or a pattern
+/// such as `edge*->sw1`.
 ///
-/// # Errors
-/// Returns a clause about the fault.
+/// # Errors Returns a clause that describes the error in `text`.
 pub fn named(text: &str, known: &[&str]) -> Result<Vec<String>, String> {
     let owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();
     if text == "*" {
@@ -245,7 +247,8 @@ fn range(text: &str) -> Option<(&str, u64, u64)> {
 fn fits(name: &str, pattern: &[char]) -> bool {
     let name: Vec<char> = name.chars().collect();
     let (mut at, mut in_pattern) = (0, 0);
-    // If the rest of the pattern does not fit, the last asterisk takes one more character, and matching continues here.
+    // If the pattern after the last asterisk does not match, the asterisk matches one more character, and matching
+    // continues from here.
     let mut retry: Option<(usize, usize)> = None;
     while at < name.len() {
         if in_pattern < pattern.len() && pattern[in_pattern] == '*' {
@@ -272,7 +275,7 @@ mod tests {
 
     use super::*;
 
-    /// Tries every length of the text for each asterisk.
+    /// Matches a pattern by trying every length of the text that an asterisk can match.
     fn fits_by_trial(name: &str, pattern: &str) -> bool {
         match pattern.strip_prefix('*') {
             Some(rest) => (0..=name.len()).any(|from| fits_by_trial(&name[from..], rest)),
@@ -307,8 +310,8 @@ mod tests {
     #[test]
     fn a_name_range_is_expanded_only_to_names_that_exist() {
         let known = ["tcp1", "tcp2", "tcp3"];
-        assert_eq!(named("tcp2-3", &known).expect("both are known"), ["tcp2", "tcp3"]);
-        let problem = |text: &str| named(text, &known).expect_err("the range is wrong");
+        assert_eq!(named("tcp2-3", &known).expect("both names of the range are known"), ["tcp2", "tcp3"]);
+        let problem = |text: &str| named(text, &known).expect_err("the range is not valid for these names");
         assert!(problem("tcp1-99999999999").ends_with("is a range of 99,999,999,999 names, but there are only 3"));
         assert!(problem(&format!("tcp1-{}", "9".repeat(5000))).ends_with("is neither a name nor a range of names"));
         assert_eq!(problem("tcp2-1"), "'tcp2-1' is an empty range: put the lower number first");

@@ -1,13 +1,13 @@
 //! Suggestions for misspelled names.
 //!
-//! Source: Python's `difflib`, after Ratcliff and Metzener (1988), so that suggestions are the same everywhere.
+//! Source: Python's `difflib`, after Ratcliff and Metzener (1988), so that suggestions are the same in Rust and Python.
 
 use std::collections::HashMap;
 
 /// Minimum similarity of a suggested name.
 const CUTOFF: f64 = 0.6;
 
-/// Returns the known name that was probably meant; `None` if no name is similar.
+/// Returns the known name that a user probably meant; `None` if no known name is similar.
 pub(super) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let written = joined(name);
     // Users may abbreviate policies as papers do, for example LQD or DT.
@@ -33,7 +33,7 @@ fn joined(name: &str) -> String {
     joined
 }
 
-/// A name with the places of its characters.
+/// A name with the positions of its characters.
 struct Index {
     name: Vec<char>,
     places: HashMap<char, Vec<usize>>,
@@ -54,7 +54,8 @@ impl Index {
         Self { name, places }
     }
 
-    /// Returns twice the number of characters in common blocks, relative to the number of all characters.
+    /// Returns twice the number of characters in blocks that occur in both names, divided by the sum of the names'
+    /// lengths.
     fn similarity(&self, other: &str) -> f64 {
         let other: Vec<char> = other.chars().collect();
         let all = self.name.len() + other.len();
@@ -74,8 +75,8 @@ impl Index {
         2.0 * common as f64 / all as f64
     }
 
-    /// Returns the longest common block: its start in `other`, its start in this name, and its length. If several are
-    /// longest, returns the first in `other`, and then in this name.
+    /// Returns the longest block of characters that occurs in both names: its start in `other`, its start in this name,
+    /// and its length. Of several longest blocks, returns the first in `other`, and among those the first in this name.
     fn longest(
         &self,
         other: &[char],
@@ -83,7 +84,7 @@ impl Index {
         (own_from, own_to): (usize, usize),
     ) -> (usize, usize, usize) {
         let (mut start, mut own_start, mut length) = (from, own_from, 0);
-        // Length of the block that ends at the previous character of `other`, by the place in this name.
+        // Length of the block that ends at the previous character of `other`, by its end in this name.
         let mut ending: HashMap<usize, usize> = HashMap::new();
         for (at, c) in other.iter().enumerate().take(to).skip(from) {
             let mut next = HashMap::new();
@@ -98,7 +99,7 @@ impl Index {
             }
             ending = next;
         }
-        // Frequent characters next to the block extend it.
+        // Frequent characters next to the block are added to it.
         while start > from && own_start > own_from && other[start - 1] == self.name[own_start - 1] {
             (start, own_start, length) = (start - 1, own_start - 1, length + 1);
         }

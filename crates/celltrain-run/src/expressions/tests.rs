@@ -6,7 +6,7 @@ use serde_json::json;
 use super::*;
 use crate::series::{Array, Over, Recorded};
 
-/// Values, messages and notes that version 0.3.0.dev0 computed in Python before this evaluator existed.
+/// Values, messages and notes of measures, computed by version 0.3.0.dev0 in Python before this evaluator existed.
 const PINNED: &str = include_str!("pinned.json");
 
 #[derive(Deserialize)]
@@ -39,7 +39,8 @@ impl Trace {
     }
 }
 
-/// The answer, the trace, the measure, and then its value, the kind of its note and the note.
+/// Names of the answer and the trace, the measure, its expected value, the kind of the expected note, and the expected
+/// note.
 #[derive(Deserialize)]
 struct Case(String, Option<String>, String, Value, Option<String>, Option<String>);
 

@@ -4,18 +4,20 @@ use super::aggregates;
 use super::path::Lack;
 use crate::series::{Array, Over, Recorded};
 
-/// Time between two samples of a trace that is recorded for measures.
+/// Time between two samples of a trace of congestion windows that is recorded for measures.
 pub const STEP: &str = "10ms";
 
-/// Minimum length of a growth phase in seconds: several round trips, so that a recovery does not count as one.
+/// Minimum length of a growth phase of cwnd in seconds: several round trips, so that a recovery is not taken for a
+/// growth phase.
 const SHORTEST_CLIMB: f64 = 0.4;
 
 /// A trace of congestion windows.
 #[derive(Clone, Copy, Debug)]
 pub struct Windows<'a> {
     time_s: &'a [f64],
-    /// All flows, and the flows whose windows are known.
+    /// Names of all flows.
     flows: &'a [String],
+    /// Names of the flows whose windows are known.
     shown: &'a [String],
     /// One row per sample, with a column for each flow whose windows are known.
     cwnd_segments: &'a [f64],
@@ -25,7 +27,7 @@ pub struct Windows<'a> {
 /// Computes a measure of one flow, given by its column.
 type Measure = fn(&Windows<'_>, usize) -> f64;
 
-/// Returns the measure of this name.
+/// Returns the measure of congestion windows that has this name.
 pub(super) fn measure(name: &str) -> Option<Measure> {
     match name {
         "climb" => Some(climb),
@@ -34,13 +36,13 @@ pub(super) fn measure(name: &str) -> Option<Measure> {
     }
 }
 
-/// Returns the fault of a path that names no measure or no flow.
+/// Returns the error for a path after `series` that names no measure or no flow.
 pub(super) fn unknown() -> Lack {
     Lack::Wrong("series must be followed by climb or mean_window, and then a flow".into())
 }
 
 impl<'a> Windows<'a> {
-    /// Returns the windows among recorded series; `None` if they were not recorded.
+    /// Returns the congestion windows among recorded series; `None` if they were not recorded.
     pub fn of(recorded: &'a Recorded) -> Option<Self> {
         let names = |over: Over| {
             let found = recorded.names.iter().find(|(name, _)| *name == over.name());
@@ -61,13 +63,13 @@ impl<'a> Windows<'a> {
         })
     }
 
-    /// Returns whether the windows of a flow are unknown, because its stack does not report them.
+    /// Returns whether the windows of a flow are unknown because its stack does not report congestion windows.
     pub(super) fn hides(&self, flow: &str) -> bool {
         let has = |names: &[String]| names.iter().any(|name| name == flow);
         has(self.flows) && !has(self.shown)
     }
 
-    /// Returns the columns of flows, with their names.
+    /// Returns the index of the column of each flow, with the flow's name.
     pub(super) fn flows(&self) -> impl Iterator<Item = (usize, &'a str)> {
         self.shown.iter().map(String::as_str).enumerate()
     }
@@ -80,7 +82,8 @@ impl<'a> Windows<'a> {
     }
 }
 
-/// Returns the linear growth of cwnd in segments per second: the mean over all growth phases that are long enough.
+/// Returns the linear growth of cwnd in segments per second: the mean over all growth phases of at least the minimum
+/// length.
 fn climb(windows: &Windows<'_>, flow: usize) -> f64 {
     let (mut grown, mut lasted) = (0.0, 0.0);
     let mut end_phase = |first: (f64, f64, f64), last: (f64, f64, f64)| {

@@ -1,27 +1,27 @@
-//! Stacks written as Python classes. The program that runs scenarios provides the interpreter.
+//! Transport stacks written as Python classes. The program that runs scenarios provides the Python interpreter.
 
 use std::sync::OnceLock;
 
 use celltrain_hosts::{Application, Endpoint, Stack};
 use celltrain_scenario::stack::python::Config;
 
-/// The end of a flow at which an object of the class runs.
+/// The end of a flow at which an object of the Python class runs.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowEnd<'a> {
-    /// The flow's name.
+    /// Name of the flow.
     pub flow: &'a str,
-    /// The end.
+    /// Sending or receiving end of the flow.
     pub endpoint: Endpoint,
-    /// Bytes that the flow sends; `None` for endless data.
+    /// Number of bytes that the flow sends; `None` if it sends data until the end of the run.
     pub file_bytes: Option<u64>,
 }
 
-/// Creates an object of a class. Errors are stored as in [`crate::outside`].
+/// Creates an object of a Python class. [`crate::outside`] stores the errors of the class.
 pub type Make = fn(&Config, FlowEnd<'_>) -> Box<dyn Stack>;
 
 static MAKE: OnceLock<Make> = OnceLock::new();
 
-/// Sets the interpreter of this program. Later calls have no effect.
+/// Sets the function with which this program creates objects of Python classes. Only the first call has an effect.
 pub fn provide(make: Make) {
     MAKE.get_or_init(|| make);
 }

@@ -1,4 +1,4 @@
-//! Builds QUIC with the settings of a scenario.
+//! Builds QUIC stacks with the settings of a scenario.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use celltrain_hosts::{Application, Endpoint, Stack};
 use celltrain_scenario::stack::StackSizes;
 use celltrain_scenario::stack::quic::{self, QuicCongestion};
 
-/// Creates the stacks of a sender and a receiver.
+/// Creates the QUIC stacks of a sender and a receiver.
 pub(super) fn stacks(
     own: &quic::Config,
     sizes: StackSizes,

@@ -1,4 +1,4 @@
-//! Builds smoltcp with the settings of a scenario.
+//! Builds smoltcp stacks with the settings of a scenario.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use celltrain_hosts::{Application, Endpoint, Stack};
 use celltrain_scenario::stack::StackSizes;
 use celltrain_scenario::stack::smoltcp::{self, SmoltcpCongestion, SmoltcpReads};
 
-/// Creates the stacks of a sender and a receiver.
+/// Creates the smoltcp stacks of a sender and a receiver.
 pub(super) fn stacks(
     own: &smoltcp::Config,
     sizes: StackSizes,

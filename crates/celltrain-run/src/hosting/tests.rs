@@ -8,7 +8,7 @@ fn a_protocol_stack_that_this_build_does_not_include_is_refused_with_a_message()
     assert!(words.starts_with("the stack tcpcrypt is not in this build of celltrain; use a wheel"), "{words}");
 }
 
-/// Tests of requests over real stacks. Stacks written in Python are tested in another program.
+/// Tests of requests over real stacks. The tests of the Python package cover stacks written in Python.
 #[cfg(all(feature = "smoltcp", feature = "quic"))]
 mod requests;
 
@@ -27,7 +27,7 @@ mod smoltcp {
     use crate::series::{Array, Trace};
     use celltrain_core::engine::Engine;
 
-    /// Two flows over smoltcp, one of them with a file, and one flow over simulated TCP.
+    /// Two flows over smoltcp, of which one sends a file, and one flow over simulated TCP.
     const MIXED: &str = r#"
         duration = "1.5s"
         seed = 3
@@ -64,7 +64,8 @@ mod smoltcp {
         How { engine, ..How::default() }
     }
 
-    /// Regression: the hosts took a packet for lost when a later one arrived, and panicked when it arrived too.
+    /// Regression: the hosts took a packet for lost when a later packet arrived, and panicked when the earlier packet
+    /// arrived.
     #[test]
     fn a_packet_that_a_link_delays_reaches_its_protocol_stack_after_later_packets() {
         let late = r#"
@@ -205,8 +206,8 @@ mod smoltcp {
         assert!(count("arrived") > 0 && count("ack_sent") >= count("acknowledged") && count("acknowledged") > 20);
     }
 
-    /// Returns a capture of the run. The reference engine runs it, because only that engine reports where packets are
-    /// lost.
+    /// Returns a capture of the run. The reference engine executes the run, because only the reference engine reports
+    /// where packets are lost.
     fn capture(kind: &str) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut sink = |block: &[u8]| {
@@ -236,7 +237,8 @@ mod smoltcp {
         assert_eq!(count(&ip, b"synthetic: in the model the connection tcp2 is open from the start"), 2 + 1);
         assert_eq!(count(&ip, b"synthetic: in the model the connection tcp1 is open from the start"), 0);
         assert!(count(&ip, b"lost at sw1->sw2: refused: ") > 0);
-        // Hosted flows have 10.0.0.(4f + 1) and 10.0.0.(4f + 2), other hosts 10.128.0.1 and so on.
+        // The ends of flow f with a real stack have the addresses 10.0.0.(4f + 1) and 10.0.0.(4f + 2). Other hosts have
+        // 10.128.0.1 and so on.
         let addressed = |from: [u8; 4], to: [u8; 4]| count(&ip, &[from, to].concat());
         assert!(addressed([10, 0, 0, 9], [10, 0, 0, 10]) > 0 && addressed([10, 128, 0, 2], [10, 128, 0, 5]) > 0);
         let aal5 = capture("aal5");

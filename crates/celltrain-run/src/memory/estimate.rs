@@ -1,16 +1,15 @@
 //! Estimates the memory of a run from the numbers of its nodes, links, VCs and flows.
 //!
-//! There are two estimates. The lower bound is used to refuse runs that cannot fit. The likely maximum, with all
-//! windows open, is shown to users. The constants are measurements
-//! (`docs/design/memory.md`), which need not follow small changes of record sizes. The test `tests/memory.rs` compares
-//! both estimates with a counting allocator.
+//! There are two estimates. A run whose lower bound does not fit is refused. The likely maximum, with all windows open,
+//! is shown to users. The constants were measured (`docs/design/memory.md`) and need not be updated after small changes
+//! of record sizes. The test `tests/memory.rs` compares both estimates with a counting allocator.
 
 use celltrain_core::index::LinkIndex;
 use celltrain_core::network::{Flow, Network};
 use celltrain_core::requests::{Arrivals, RequestGroup};
 use celltrain_scenario::Size;
 
-/// Memory estimates of a run, and the numbers they are based on.
+/// Memory estimates of a run, and the numbers from which the estimates were computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryEstimate {
     /// Number of hosts, switches and edge devices.
@@ -19,13 +18,13 @@ pub struct MemoryEstimate {
     pub vcs: u64,
     /// Number of links crossed, summed over all VCs.
     pub hops: u64,
-    /// Mean number of requests that open.
+    /// Expected number of requests that open during the run.
     pub requests: u64,
-    /// Number of requests that certainly open.
+    /// Minimum number of requests that open during the run.
     pub certain_requests: u64,
     /// Minimum number of bytes that the run takes.
     pub least: u64,
-    /// Number of bytes that the run takes if all windows are open.
+    /// Number of bytes that the run takes if all congestion windows are open.
     pub likely: u64,
 }
 
@@ -64,19 +63,19 @@ impl MemoryEstimate {
         Self { nodes, vcs, hops, least, likely: least.saturating_mul(LARGEST), ..Self::default() }
     }
 
-    /// Adds the records of requests, if the run keeps them.
+    /// Adds the memory for the records of requests, for a run that stores a record of each request.
     #[must_use]
     pub fn with_records(self) -> Self {
         self.with_requests(RECORD)
     }
 
-    /// Adds the rows of requests that the caller receives.
+    /// Adds the memory for the rows of requests that the caller receives.
     #[must_use]
     pub fn with_rows(self) -> Self {
         self.with_requests(ROW)
     }
 
-    /// Adds the minimum and the likely number of bytes per request.
+    /// Adds memory for requests, from the minimum and the likely number of bytes per request.
     fn with_requests(self, [least, likely]: [u64; 2]) -> Self {
         Self {
             least: self.least.saturating_add(self.certain_requests.saturating_mul(least)),
@@ -85,8 +84,8 @@ impl MemoryEstimate {
         }
     }
 
-    /// Adds the samples of recorded series. A value takes 8 bytes, and exists twice while the series is passed to the
-    /// caller.
+    /// Adds the memory for the samples of recorded series. A value takes 8 bytes, and is stored twice while the series
+    /// is passed to the caller.
     #[must_use]
     pub fn with_series(self, values: u64) -> Self {
         let bytes = values.saturating_mul(8);
@@ -94,7 +93,8 @@ impl MemoryEstimate {
         Self { least, likely, ..self }
     }
 
-    /// Formats a refusal, with the size of the network, the `bytes` that it needs, and the free bytes.
+    /// Returns the message that refuses the run, with the size of its network, the `bytes` that the run needs, and the
+    /// free bytes.
     pub fn in_words(&self, bytes: u64, free: u64) -> String {
         let Self { nodes, vcs, hops, requests, .. } = self;
         let (also, advice) = match requests {
@@ -129,8 +129,8 @@ fn window(network: &Network, flow: &Flow) -> u64 {
     options.window_segments().min(file).min(sent.ceil() as u64)
 }
 
-/// Returns the number of requests that certainly open during the run and the mean number, and both numbers for queries.
-/// The certain number is eight standard deviations of a Poisson process below the mean.
+/// Returns the minimum and the expected number of requests that open during the run, followed by both numbers for
+/// queries. The minimum is eight standard deviations of a Poisson process below the expected number.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the value is a positive number of events")]
 fn requests(network: &Network) -> [u64; 4] {
     let numbers = |group: &RequestGroup| {
@@ -153,21 +153,22 @@ fn in_units(bytes: u64) -> String {
     format!("{:.1} {unit}", bytes as f64 / whole as f64)
 }
 
-/// Bytes per node, for its description.
+/// Bytes per node: the node's description.
 const NODE: u64 = 150;
-/// Bytes per link, for its description, port and results.
+/// Bytes per link: the link's description, port and results.
 const LINK: u64 = 700;
-/// Bytes per flow, for its sender, receiver, timers and results.
+/// Bytes per flow: the flow's sender, receiver, timers and results.
 const FLOW: u64 = 1000;
-/// Bytes per VC, for both of its ends.
+/// Bytes per VC: the records at its two ends.
 const VC: u64 = 250;
-/// Bytes per hop (a VC on a link), for its label, next hop, counters and state at the port.
+/// Bytes per hop (a VC on a link): the VC's label, next hop, counters and state at the port.
 const HOP: u64 = 60;
 /// Largest ratio between the memory before any cell is in flight and the lower bound. The largest measured ratio is
 /// 3.3, in networks with ABR.
 const LARGEST: u64 = 4;
-/// Likely bytes per distinct completion time, and likely number of distinct completion times.
+/// Likely number of bytes per distinct completion time of requests.
 const TIME: u64 = 150;
+/// Likely number of distinct completion times of requests.
 const TIMES: u64 = 500_000;
 /// Minimum and likely number of bytes per request: a record in the engine and one in the results, in lists whose
 /// capacity has doubled.

@@ -6,14 +6,16 @@ use std::path::Path;
 use super::Machine;
 
 /// Returns the free memory. On Linux, this is the minimum of the machine's available memory and the unused parts of the
-/// limits of the process and its control groups. On macOS it is the total memory. Elsewhere it is unknown.
+/// limits of the process and its control groups. On macOS, this is the machine's total memory. On other systems, the
+/// free memory is unknown.
 pub(super) fn free() -> Machine {
     let limits = [("Max data size", "VmData:"), ("Max address space", "VmSize:")];
     let left = limits.into_iter().filter_map(|(limit, has)| left(limit, has));
     Machine { memory: available().into_iter().chain(group()).chain(left).min() }
 }
 
-/// Returns the memory used by this process, or its address space if that is limited. Known only on Linux.
+/// Returns the memory used by this process, or its address space if the address space is limited; `None` except on
+/// Linux.
 pub(super) fn used() -> Option<u64> {
     let is_limited = soft_limit("Max address space").is_some();
     kib("/proc/self/status", if is_limited { "VmSize:" } else { "VmRSS:" })
@@ -27,15 +29,15 @@ fn available() -> Option<u64> {
     kib("/proc/meminfo", "MemAvailable:")
 }
 
-/// Returns how much of one of the process's limits is unused.
+/// Returns the unused part of a limit of this process; `None` if the process has no such limit.
 fn left(limit: &str, has: &str) -> Option<u64> {
     Some(soft_limit(limit)?.saturating_sub(kib("/proc/self/status", has)?))
 }
 
-/// Returns one of the process's limits, or `None` if the process has no such limit.
+/// Returns the soft limit of this name; `None` if the process has no such limit.
 fn soft_limit(name: &str) -> Option<u64> {
     let limits = fs::read_to_string("/proc/self/limits").ok()?;
-    // The first number is the soft limit.
+    // The first number on the line is the soft limit, the second the hard limit.
     limits.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
 }
 
@@ -46,8 +48,8 @@ fn kib(file: &str, name: &str) -> Option<u64> {
     value.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// Returns the memory left in the process's control groups and their ancestors. Inactive file pages count as free,
-/// because they are reclaimed first.
+/// Returns the free memory in the process's control groups and their ancestors. Inactive file pages count as free,
+/// because the kernel reclaims these pages first.
 fn group() -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let left = groups.lines().filter_map(|line| {
@@ -60,7 +62,8 @@ fn group() -> Option<u64> {
             }
             _ => return None,
         };
-        // In a container, the path may be a path of the host. The root is then the group of the container itself.
+        // In a container, the path of the group may be a path on the host. The root is then the group of the container
+        // itself.
         let inside = Path::new(path.trim_start_matches('/'));
         inside.ancestors().filter_map(|part| left_of_group(&Path::new(root).join(part), files)).min()
     });

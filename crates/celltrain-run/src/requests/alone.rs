@@ -1,10 +1,10 @@
 //! Completion times of requests without other traffic on their paths.
 //!
 //! The simulation of a single connection on a path shows when each segment arrives. A request with n segments would
-//! complete when the n-th segment has arrived. Paths with the same kinds of links and ports share a simulation.
+//! complete when the n-th segment has arrived. One simulation serves all paths with the same kinds of links and ports.
 //!
-//! A real stack may treat the last segment of a request differently, for example acknowledge it later. So each size of
-//! request over a real stack has a separate simulation.
+//! A real stack may treat the last segment of a request differently, for example acknowledge it later. So there is a
+//! separate simulation for each size of request over a real stack.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -25,7 +25,7 @@ use typed_index_collections::{TiVec, ti_vec};
 /// The VCs of a request, for its data and for its acknowledgements.
 type Vcs = [VcIndex; 2];
 
-/// The paths that requests have used, by kind. Connections on paths of one kind share a simulation.
+/// The paths that requests have used, by kind of path. One simulation serves all connections on paths of one kind.
 pub struct Paths<'a> {
     describer: Describer<'a>,
     /// Index of the kind of each path that requests have used.
@@ -38,14 +38,16 @@ pub struct Paths<'a> {
 
 /// A simulation of a connection without other traffic on its path.
 struct Needed {
-    /// A group whose requests use this kind of path, and an example of the path.
+    /// Group whose requests use this kind of path.
     group: GroupIndex,
+    /// VCs of a request on this kind of path.
     vcs: Vcs,
-    /// Bytes of the largest request.
+    /// Bytes of the largest request on this kind of path.
     bytes: u64,
 }
 
-/// The simulation of a request without other traffic on its path, and the request's number of segments in it.
+/// The simulation for a request without other traffic on its path, and the number of segments of the request in this
+/// simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct PathKind {
     simulation: u32,
@@ -72,7 +74,7 @@ impl<'a> Paths<'a> {
         let own = &requests.groups[group];
         let kind = *places.entry((group, vcs)).or_insert_with(|| {
             let number = index(kinds.len());
-            // The network does not show which stack a group uses, so the stack is described too.
+            // The description of a network does not contain the stack of a group, so the name of the group is added.
             let of_stack = if own.outside { format!(" {}", own.name) } else { String::new() };
             *kinds.entry(describer.describe(own, vcs) + &of_stack).or_insert(number)
         });
@@ -90,21 +92,21 @@ impl<'a> Paths<'a> {
 /// Simulations of connections without other traffic on their paths.
 pub struct Unloaded<'a> {
     paths: Paths<'a>,
-    /// The results of the simulations.
+    /// The result of each simulation of a connection.
     simulated: Vec<Arrived>,
 }
 
 /// Arrival times of segments on a connection without other traffic on its path.
 struct Arrived {
     clock: Clock,
-    /// Time from opening until the first n segments have arrived, for each n from 1. If a real stack carries the only
-    /// request, the list has only its completion time.
+    /// For each n from 1, the time from opening until the first n segments have arrived. If a real stack carries the
+    /// request, the list contains only the request's completion time.
     after: Vec<Span>,
 }
 
 impl<'a> Unloaded<'a> {
-    /// Simulates a connection for each kind of path and TCP that requests have used. `run` runs a network to
-    /// its end with a recorder.
+    /// Simulates a connection for each kind of path and TCP that requests have used. `run` simulates a network with a
+    /// recorder until the end of the run.
     ///
     /// # Errors
     /// Returns the first error of `run`.
@@ -121,7 +123,8 @@ impl<'a> Unloaded<'a> {
         Ok(Self { paths, simulated })
     }
 
-    /// Returns the slowdown of a request; `None` if it is not complete. Times are on `clock`.
+    /// Returns the slowdown of a request; `None` if the request is not complete. The times in the record are in units
+    /// of `clock`.
     pub fn slowdown(&self, group: GroupIndex, record: &RequestRecord, clock: Clock) -> Option<f64> {
         let requests = &self.paths.describer.network.requests;
         let took = record.completed()? - record.opened;
@@ -130,7 +133,7 @@ impl<'a> Unloaded<'a> {
         self.slowdown_of(PathKind { simulation: self.paths.simulations[&(kind, size)], segments }, took, clock)
     }
 
-    /// Returns the slowdown of requests on a kind of path with this completion time on `clock`.
+    /// Returns the slowdown of requests on a kind of path. `took` is their completion time in units of `clock`.
     pub(super) fn slowdown_of(&self, path: PathKind, took: Span, clock: Clock) -> Option<f64> {
         let alone = &self.simulated[path.simulation as usize];
         let after = alone.after.get(path.segments as usize - 1)?;
@@ -140,13 +143,13 @@ impl<'a> Unloaded<'a> {
     }
 }
 
-/// Returns the VCs of a request.
+/// Returns the VCs that carry the data and acknowledgements of a request.
 fn vcs(requests: &Requests, record: &RequestRecord) -> Vcs {
     [record.data_vc(requests), record.ack_vc(requests)]
 }
 
-/// Returns the size that needs a separate simulation, if any, the number of segments that must arrive in the
-/// simulation, and the bytes that it must send.
+/// Returns the size of the request if this size needs a separate simulation, the number of segments that must arrive in
+/// the simulation, and the number of bytes to send in it.
 fn sizes(group: &RequestGroup, bytes: u64) -> (Option<u64>, u32, u64) {
     if group.outside {
         return (Some(bytes), 1, bytes);
@@ -162,15 +165,16 @@ fn index(number: usize) -> u32 {
     u32::try_from(number).expect("the number of simulations fits in 32 bits")
 }
 
-/// Returns a link without losses and delayed packets, with its highest rate and its shortest delay.
+/// Returns the link without losses and without delays of single packets, at its highest rate and shortest delay.
 fn at_its_best(link: &Link) -> Link {
     Link { losses: Vec::new(), late: Vec::new(), changes: None, ..link.clone() }
 }
 
-/// Creates the network with one connection, which opens after a time as long as the original run.
+/// Creates a network with a single connection, which opens after a time as long as the original run.
 fn network_for(network: &Network, (group, [data_vc, ack_vc]): (GroupIndex, Vcs), bytes: u64) -> Network {
     let own = &network.requests.groups[group];
-    // Policies that count VCs or have per-VC settings need all VCs; others need only the two VCs of this connection.
+    // If a policy counts VCs or has settings for individual VCs, the network needs all VCs. Otherwise, it needs only
+    // the two VCs of this connection.
     let keeps_all = network.vcs[data_vc].path.iter().chain(&network.vcs[ack_vc].path).any(|&link| {
         let Link { policy, scheduler, .. } = &network.links[link];
         policy.counts_vcs() || scheduler.config().counts_vcs()
@@ -225,7 +229,7 @@ fn network_for(network: &Network, (group, [data_vc, ack_vc]): (GroupIndex, Vcs),
 
 /// Records when each segment of the only connection arrives for the first time.
 pub struct Recorder {
-    /// Bytes of a segment; `None` to record only the completion.
+    /// Payload bytes of a full segment; `None` to record only the completion of the request.
     mss: Option<u64>,
     opened: Option<Time>,
     /// Arrival time of each segment, up to the last segment that arrived.
@@ -237,8 +241,8 @@ impl Recorder {
         Self { mss, opened: None, arrived: Vec::new() }
     }
 
-    /// For each number of segments, returns the time until as many segments have arrived. The list ends before the
-    /// first segment that did not arrive.
+    /// Returns, for each n from 1, the time from opening until the first n segments have arrived. The list ends before
+    /// the first segment that did not arrive.
     fn after(self) -> Vec<Span> {
         let Some(opened) = self.opened else { return Vec::new() };
         let mut last = opened;
@@ -277,11 +281,11 @@ impl Observer for Recorder {
 
 impl Probe for Recorder {}
 
-/// Descriptions of paths. A request takes the same time on all paths with equal descriptions.
+/// Descriptions of paths. Without other traffic, a request takes the same time on all paths with equal descriptions.
 struct Describer<'a> {
     network: &'a Network,
     memories: TiVec<LinkIndex, Option<MemoryIndex>>,
-    /// True if properties of hosts are drawn for each host.
+    /// True if properties of hosts, such as processing times, are drawn at random for each host.
     hosts_differ: bool,
 }
 
@@ -351,7 +355,7 @@ impl<'a> Describer<'a> {
         }
     }
 
-    /// Returns whether a port distinguishes VCs by name, or by other information that is not in its settings.
+    /// Returns whether a port distinguishes VCs by their names, or by other information outside the port's settings.
     fn depends_on_names(&self, link: LinkIndex) -> bool {
         let Link { policy, scheduler, .. } = &self.network.links[link];
         let config = scheduler.config();

@@ -1,11 +1,11 @@
-//! Measures of groups of requests: completion times and slowdowns, by size.
+//! Measures of groups of requests: completion times and slowdowns, by class of sizes.
 //!
 //! Source: `docs/design/requests.md`. The slowdown of a request is its completion time divided by the completion time
 //! of the same request without other traffic on the same path ([`alone`]). A percentile covers all requests that opened
-//! in the measured time: of n values in ascending order, it is the value with rank p n, rounded up. Unfinished requests
-//! count as longer than any completed request. If an unfinished request has this rank, only a lower bound is known: the
-//! percentile computed with each unfinished request counted at its age at the end of the run ([`Percentile::AtLeast`]).
-//! A mean covers only completed requests.
+//! in the measured time. Of n values in ascending order, the percentile is the value whose rank is p n, rounded up.
+//! Unfinished requests count as longer than any completed request. If an unfinished request has this rank, only a lower
+//! bound is known ([`Percentile::AtLeast`]): the percentile computed with the age of each unfinished request at the end
+//! of the run as its completion time. A mean covers only completed requests.
 
 pub mod alone;
 mod records;
@@ -25,21 +25,22 @@ use self::alone::Unloaded;
 /// Measures of a group of requests.
 #[derive(Clone, Debug, Default)]
 pub struct GroupMeasures {
-    /// Its name.
+    /// Name of the group of requests.
     pub name: String,
-    /// The real transport stack of its requests, with its version and changed settings; empty for simulated TCP.
+    /// The real transport stack of the group's requests, with the stack's version and changed settings; empty for
+    /// simulated TCP.
     pub stack: String,
-    /// Bytes passed to applications in the measured time.
+    /// Number of bytes passed to applications in the measured time.
     pub delivered_bytes: u64,
-    /// The rate at which bytes were passed to applications, in megabits per second.
+    /// Mean rate at which bytes were passed to applications in the measured time, in megabits per second.
     pub goodput_mbps: f64,
     /// Measures of requests of all sizes.
     pub all: SizeMeasures,
-    /// Short requests.
+    /// Measures of short requests.
     pub short: SizeMeasures,
     /// Measures of requests of medium size, neither short nor long.
     pub medium: SizeMeasures,
-    /// Long requests.
+    /// Measures of long requests.
     pub long: SizeMeasures,
     /// Measures of queries, if the group is an incast.
     pub queries: Option<QueryMeasures>,
@@ -50,17 +51,18 @@ pub struct GroupMeasures {
 pub struct SizeMeasures {
     /// Number of requests that opened.
     pub opened: u64,
-    /// Number of measured requests that completed.
+    /// Number of these requests that completed by the end of the run.
     pub completed: u64,
     /// Number of data segments retransmitted, for all requests that opened.
     pub retransmitted_segments: u64,
-    /// Number of expirations of retransmission timers, for all requests that opened. Stacks do not report them.
+    /// Number of expirations of retransmission timers, for all requests that opened. Real stacks do not report
+    /// expirations.
     pub timeouts: u64,
-    /// True if the segments of stacks that send neither TCP nor UDP are unknown.
+    /// True if the numbers of segments are unknown, because a stack sends neither TCP nor UDP.
     pub hides_segments: bool,
     /// Completion times in milliseconds.
     pub completion_ms: Statistics,
-    /// Slowdowns; missing unless requested.
+    /// Slowdowns of requests; missing unless a measure reads slowdowns.
     pub slowdown: Statistics,
 }
 
@@ -70,7 +72,7 @@ impl SizeMeasures {
         self.opened - self.completed
     }
 
-    /// Returns whether the median and the 95th, 99th and 99.9th percentile are lower bounds.
+    /// Returns for the median and the 95th, 99th and 99.9th percentile whether each is only a lower bound.
     pub fn censored(&self) -> [bool; 4] {
         let [times, slowdowns] = [&self.completion_ms, &self.slowdown].map(Statistics::censored);
         std::array::from_fn(|place| times[place] || slowdowns[place])
@@ -85,9 +87,9 @@ impl SizeMeasures {
 /// Measures of the queries of an incast.
 #[derive(Clone, Debug, Default)]
 pub struct QueryMeasures {
-    /// Queries asked.
+    /// Number of queries that were asked in the measured time.
     pub asked: u64,
-    /// Number of measured queries that received all their answers.
+    /// Number of these queries that received all their answers by the end of the run.
     pub completed: u64,
     /// Times from the query to the last byte of the last answer, in milliseconds.
     pub completion_ms: Statistics,
@@ -100,12 +102,13 @@ impl QueryMeasures {
     }
 }
 
-/// Statistics of the requests or queries that opened. If there are too few of them for a statistic, it is missing.
+/// Statistics of the requests or queries that opened. A statistic for which there are too few requests or queries is
+/// missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Statistics {
     /// Mean over the completed requests or queries.
     pub mean: Option<f64>,
-    /// Median.
+    /// Median over the requests or queries that opened.
     pub median: Option<Percentile>,
     /// 95th percentile.
     pub p95: Option<Percentile>,
@@ -115,12 +118,12 @@ pub struct Statistics {
     pub p999: Option<Percentile>,
 }
 
-/// A percentile over requests that opened. Some of them may still be open.
+/// A percentile over requests that opened. Some of these requests may be unfinished.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Percentile {
     /// The exact percentile: the value of a completed request.
     Exact(f64),
-    /// A lower bound, because an unfinished request has the percentile's rank.
+    /// A lower bound of the percentile, because an unfinished request has the percentile's rank.
     AtLeast(f64),
 }
 
@@ -131,7 +134,7 @@ impl Percentile {
         value
     }
 
-    /// Returns whether only a lower bound is known.
+    /// Returns whether only a lower bound of the percentile is known.
     pub const fn is_censored(self) -> bool {
         matches!(self, Self::AtLeast(_))
     }
@@ -146,7 +149,7 @@ impl Statistics {
         let in_order = |one: &(f64, u64), other: &(f64, u64)| one.0.total_cmp(&other.0);
         completed.sort_unstable_by(in_order);
         let number = total(&completed);
-        // Repeated values are added one by one, so that rounding is the same as for a list of single values.
+        // Adds a repeated value as often as it occurs, so that the sum is rounded as for a list with every occurrence.
         let add = |sum: f64, &(value, times): &(f64, u64)| (0..times).fold(sum, |sum, _| sum + value);
         let mean = (number > 0).then(|| completed.iter().fold(0.0, add) / number as f64);
         let opened = number + total(&open);
@@ -165,14 +168,14 @@ impl Statistics {
         [self.median, self.p95, self.p99, self.p999]
     }
 
-    /// Returns for each percentile whether it is a lower bound.
+    /// Returns for each percentile whether it is only a lower bound.
     pub fn censored(&self) -> [bool; 4] {
         self.percentiles().map(|one| one.is_some_and(Percentile::is_censored))
     }
 }
 
-/// Returns the number of values needed for a percentile, so that one value beyond it is expected. `share` is in
-/// thousandths.
+/// Returns the number of values needed for a percentile, so that one value is expected to exceed the percentile.
+/// `share` is in thousandths.
 pub const fn needed(share: u64) -> u64 {
     1000_u64.div_ceil(1000 - share)
 }
@@ -191,11 +194,12 @@ fn at_rank(sorted: &[(f64, u64)], rank: u64) -> Option<f64> {
     found.map(|&(value, _)| value)
 }
 
-/// Groups of measures that include slowdowns.
+/// Groups of measures in a row of requests that include slowdowns.
 pub const WITH_SLOWDOWNS: [&str; 4] = ["all", "short", "medium", "long"];
 
-/// Measures the requests of a run. `tally` contains all requests of the result. Without `alone`, slowdowns are omitted.
-/// Requests and queries that open at the last instant of the run are not counted, because they can transfer nothing.
+/// Measures the requests of a run. `tally` contains all requests of the result. Without `alone`, the measures omit
+/// slowdowns. Requests and queries that open at the last instant of the run are not counted, because they can transfer
+/// nothing.
 ///
 /// # Errors
 /// Returns [`Interrupted`] if cancelled.

@@ -1,4 +1,4 @@
-//! The records of all requests, as columns.
+//! The records of all requests of a run, as columns.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ pub struct Records {
     pub data_vc: Vec<i32>,
     /// Index in `vcs` of the VC for the acknowledgements.
     pub ack_vc: Vec<i32>,
-    /// Bytes requested.
+    /// Number of bytes that the request transfers.
     pub bytes: Vec<i64>,
     /// Time at which the connection opened, in seconds.
     pub opened_s: Vec<f64>,
@@ -50,7 +50,8 @@ pub struct Records {
 }
 
 impl Records {
-    /// Collects the records of a run. Requests that open at its last instant are left out, as in the measures.
+    /// Collects the records of a run. Requests that open at the last instant of the run are left out, as in the
+    /// measures.
     ///
     /// # Errors
     /// Returns [`Interrupted`] if cancelled.
@@ -103,7 +104,7 @@ impl Records {
     }
 }
 
-/// Placeholder for a count that a stack does not show.
+/// Placeholder for a count that a real stack does not report.
 const UNKNOWN: i64 = -1;
 
 fn index(place: usize) -> i32 {

@@ -1,8 +1,9 @@
-//! Counts of requests by size and completion time. They take much less memory than records.
+//! Counts of requests by class of sizes and completion time. The counts take much less memory than a record of each
+//! request.
 //!
-//! The counts are exact: they distinguish all completion times, in units of the clock. For slowdowns, they also
-//! distinguish kinds of paths and numbers of segments. So memory grows with the number of different combinations
-//! instead of the number of requests.
+//! The counts are exact: completion times that differ by a unit of the clock are counted separately. For slowdowns,
+//! requests with different kinds of paths or numbers of segments are counted separately too. So memory grows with the
+//! number of different combinations instead of the number of requests.
 
 use std::collections::HashMap;
 
@@ -20,7 +21,8 @@ use super::{Counted, SizeMeasures, Statistics, milliseconds};
 
 /// Counts of the requests that opened in the measured time.
 ///
-/// As the probe of a run, it counts the requests that close, if the network does not keep their records.
+/// As the probe of a run, the tally counts each request that closes, if the network does not keep a record of the
+/// request.
 pub struct Tally<'a> {
     network: &'a Network,
     clock: Clock,
@@ -29,14 +31,15 @@ pub struct Tally<'a> {
     after: Option<Time>,
     /// Requests that open after this time are not counted.
     until: Time,
-    /// The end of the run. Requests that open at this time are not counted.
+    /// The end of the run. Requests that open at this instant are not counted.
     end: Time,
     paths: Option<Paths<'a>>,
     groups: TiVec<GroupIndex, [Counts; 3]>,
 }
 
 impl<'a> Tally<'a> {
-    /// Creates the tally of a run before it starts. Slowdowns can be computed only if `with_paths` is true.
+    /// Creates the tally of a run before it starts. Slowdowns can be computed from the tally only if `with_paths` is
+    /// true.
     pub fn new(network: &'a Network, options: &MeasureOptions, with_paths: bool) -> Self {
         let clock = network.clock();
         let end = clock.time(network.duration);
@@ -93,7 +96,7 @@ impl<'a> Tally<'a> {
         self.paths.take()
     }
 
-    /// Returns the measures of a group for all requests, short, medium and long ones.
+    /// Returns four measures of a group: for all requests, short requests, medium requests and long requests.
     ///
     /// # Errors
     /// Returns [`Interrupted`] if cancelled.
@@ -124,24 +127,25 @@ impl Observer for Tally<'_> {
 
 impl Probe for Tally<'_> {}
 
-/// Counts of the requests of a class.
+/// Counts of the requests of one class of sizes.
 #[derive(Clone, Default)]
 struct Counts {
     opened: u64,
     retransmitted_segments: u64,
     timeouts: u64,
-    /// True if a completed request shows no segments, because its stack sends neither TCP nor UDP.
+    /// True if the number of segments of a completed request is unknown, because its stack sends neither TCP nor UDP.
     hides_segments: bool,
     /// Number of requests with each completion time.
     completed: Times,
-    /// Number of open requests at the end of the run, by age.
+    /// Number of requests that are open at the end of the run, by age.
     open: Times,
 }
 
-/// Number of requests by time and, if they matter, by kind of path and number of segments.
+/// Number of requests by time, and for slowdowns also by kind of path and number of segments.
 type Times = HashMap<(Span, Option<PathKind>), u64>;
 
-/// Values of the requests of some size classes. Each distinct value has the number of times it occurred.
+/// Values of the requests of one or more size classes. Each distinct value is stored with the number of times it
+/// occurred.
 #[derive(Default)]
 struct Values {
     opened: u64,
@@ -178,7 +182,7 @@ impl Values {
         for (&(age, kind), &times) in &counts.open {
             token.tick(1)?;
             self.open_ms.push((milliseconds(age, clock), times));
-            // A request that would be incomplete even without other traffic gives no information about slowdowns.
+            // An open request that would be incomplete even without other traffic gives no lower bound of its slowdown.
             let slowdown = alone.zip(kind).map(|(alone, kind)| alone.slowdown_of(kind, age, clock).unwrap_or(0.0));
             self.open_slowdowns.extend(slowdown.map(|slowdown| (slowdown, times)));
         }

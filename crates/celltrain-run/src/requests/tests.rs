@@ -1,4 +1,4 @@
-//! Tests of the measures of requests on whole runs.
+//! Tests of the measures of requests in complete runs.
 
 use celltrain_core::cancellation::CancellationToken;
 use celltrain_core::engine::Engine;
@@ -69,7 +69,7 @@ fn requests_that_share_a_link_take_longer_than_requests_without_competing_traffi
     assert_eq!((name.as_str(), all.opened, all.completed, short.opened), ("query", 30, 30, 30));
     let queries = queries.as_ref().expect("the group of requests is an incast");
     assert_eq!((queries.asked, queries.completed), (6, 6));
-    // Five answers of 15 kB share a link of 1 Gb/s, so the last one takes at least 0.6 ms.
+    // Five answers of 15 kB share a link of 1 Gb/s, so the last answer arrives after at least 0.6 ms.
     assert!(queries.completion_ms.mean.unwrap() > 0.6, "{queries:?}");
     let slowest = records.slowdown.iter().copied().fold(0.0, f64::max);
     assert!(slowest > 2.0 && records.slowdown.iter().all(|&slowdown| slowdown >= 1.0), "{:?}", records.slowdown);
@@ -115,7 +115,8 @@ fn request_measures_are_the_same_whether_or_not_a_record_of_each_request_is_kept
     let tested = if is_nightly { 4 } else { 2 };
     for window in &windows[..tested] {
         let text = format!("{window}{NETWORK}{web}{query}");
-        // The reference engine takes longest. The nightly job uses it without a window.
+        // The reference engine takes longer than the fast engine, so only the nightly job runs it without a measuring
+        // window.
         let engines = if window.is_empty() && is_nightly { &Engine::ALL[..] } else { &[Engine::Fast] };
         for &engine in engines {
             let [kept, dropped] = [false, true].map(|drops_closed| {
@@ -162,14 +163,14 @@ fn open_requests_count_towards_the_sample_size_of_a_percentile_but_not_in_the_me
     assert_eq!((few.mean, few.median, few.p95), (Some(3.0), Some(Percentile::Exact(3.0)), None));
     let none = Statistics::of(Vec::new(), vec![one(1.0), one(4.0)]);
     assert_eq!((none.mean, none.median), (None, Some(Percentile::AtLeast(1.0))));
-    // The open request is the 20th of 20 requests, so only percentiles beyond it are unknown.
+    // The open request is the 20th of 20 requests, so only percentiles beyond the 20th request are unknown.
     let nineteen: Vec<_> = (1..=19).map(|value| one(f64::from(value))).collect();
     assert_eq!(Statistics::of(nineteen.clone(), vec![one(0.0)]).p95, Some(Percentile::Exact(19.0)));
     assert_eq!(Statistics::of(nineteen, vec![one(0.0), one(25.0)]).p95, Some(Percentile::AtLeast(19.0)));
 }
 
-/// Returns numbers in two forms: as distinct values with their counts, and as a list in which each number is repeated
-/// one to three times.
+/// Generates the same numbers in two forms: as distinct values with their counts, and as a list in which each value
+/// occurs one to three times.
 fn repeated(limit: u32, most: usize) -> impl Strategy<Value = (Counted, Vec<f64>)> {
     vec((0..limit, 1_usize..4), 0..most).prop_map(|values| {
         let counted = values.iter().map(|&(value, times)| (f64::from(value), times as u64)).collect();
@@ -177,7 +178,7 @@ fn repeated(limit: u32, most: usize) -> impl Strategy<Value = (Counted, Vec<f64>
     })
 }
 
-/// Returns the percentile if all requests complete.
+/// Returns the percentile that would result if all requests completed.
 fn truth(completed: &[f64], late: impl Iterator<Item = f64>, share: u64) -> f64 {
     let mut all: Vec<f64> = completed.iter().copied().chain(late).collect();
     all.sort_unstable_by(f64::total_cmp);
@@ -203,7 +204,7 @@ proptest! {
                 }
                 Some(Percentile::AtLeast(value)) => {
                     prop_assert!(value <= truth(&each, late(), share));
-                    prop_assert_eq!(value, truth(&each, ages.iter().copied(), share), "some larger bound exists");
+                    prop_assert_eq!(value, truth(&each, ages.iter().copied(), share), "a larger bound exists");
                     prop_assert!(ages.len() as u64 * 1000 > opened * (1000 - share));
                 }
             }
@@ -213,7 +214,8 @@ proptest! {
 
 #[test]
 fn after_all_requests_have_finished_no_percentile_is_below_its_reported_lower_bound() {
-    // A second group is so large that no run of this length completes one of its requests, even alone.
+    // The requests of the second group are so large that none of them completes in the short run, even without other
+    // traffic.
     let web = "[requests.web]\nload = 0.9\nsizes = [[1000, 0.4], [200000, 0.8], [2000000, 1]]\n";
     let text = format!("measure.to = \"20ms\"\n{NETWORK}{web}[requests.huge]\nload = 0.01\nsizes = \"9MB\"\n");
     let (short, _) = measured(&text, Engine::Fast);

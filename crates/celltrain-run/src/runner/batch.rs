@@ -14,8 +14,8 @@ use crate::panics::caught;
 use crate::scenario::Handle;
 use crate::threads::{self, Event};
 
-/// Runs many scenarios on `threads` threads. Each run is an index into `scenarios` and a seed. Calls `on` on this
-/// thread whenever a run ends. If a run panics, the panic is reported as its error.
+/// Runs many scenarios on `threads` threads. A run is given as an index into `scenarios` and a seed. Calls `on` on this
+/// thread whenever a run ends. If a run panics, the panic is reported as the run's error.
 ///
 /// # Errors
 /// Returns the first error of `on`.
@@ -32,7 +32,7 @@ pub fn many<E: From<io::Error>>(
     threads::over((runs.len(), threads), work, on)
 }
 
-/// Executes one run of a batch. A panic becomes the run's error, for example if its scenario does not exist.
+/// Executes one run of a batch. A panic, for example at an index without a scenario, becomes the run's error.
 fn one_of_many<'a>(
     run: impl FnOnce() -> (&'a Handle, u64, How<'a>),
     part: Option<Part<'_>>,
@@ -45,19 +45,19 @@ fn one_of_many<'a>(
     done.unwrap_or_else(|panic| Err(Unfinished::Panicked(panic)))
 }
 
-/// One run of a case.
+/// One run of a case in a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct CaseRun {
     /// Index of the case.
     pub case: usize,
     /// The run's seed.
     pub seed: u64,
-    /// Index of the run's measures.
+    /// Index of the run's list of measures.
     pub measures: usize,
 }
 
-/// Runs cases on `threads` threads as [`many`] does, with a row for each run instead of an answer. With
-/// [`How::certificates`], copies results between runs of the batch that are known to be equal.
+/// Runs cases on `threads` threads as [`many`] does, and returns a row instead of an answer for each run. With
+/// [`How::certificates`], copies results between runs of the batch whose results are known to be equal.
 ///
 /// # Errors
 /// Returns the first error of `on`.
@@ -100,7 +100,7 @@ pub fn read_all<E: From<io::Error>>(
 ) -> Result<Result<(), Unfinished>, E> {
     let work = |index: usize, stopped: &AtomicBool| {
         let checked = scenarios[index].checked(&CancellationToken::new(&|| !stopped.load(Ordering::Relaxed)))?;
-        // Keeping all networks in memory would take more memory than the runs.
+        // Drop the network of the scenario, because the networks of all scenarios would take more memory than the runs.
         checked.forget_network();
         Ok(())
     };
@@ -117,7 +117,7 @@ pub fn read_all<E: From<io::Error>>(
     Ok(refused.map_or(Ok(()), |(_, unfinished)| Err(unfinished)))
 }
 
-/// Returns the duration of the first scenario that is not refused; `None` if all are refused.
+/// Returns the duration of the first scenario that is not refused; `None` if all scenarios are refused.
 ///
 /// # Errors
 /// Returns an error if reading is interrupted.

@@ -17,16 +17,16 @@ use crate::events::{Block, Choice, Log};
 use crate::hosting;
 use crate::requests::alone;
 
-/// Outputs created from the events of a run. Each sink returns whether to continue.
+/// Outputs created from the events of a run. The sink of each output returns whether to continue the output.
 #[derive(Default)]
 pub struct Watched<'a> {
-    /// Tables.
+    /// Tables of events to write.
     pub events: Option<EventOutput<'a>>,
-    /// Captures.
+    /// Captures to write.
     pub captures: Vec<Captured<'a>>,
-    /// Engine that reports the events, if it differs from the run's engine. If all windows end before the run does,
-    /// this engine stops at the end of the windows, and the run's engine computes the answer. Otherwise, this engine
-    /// does the whole run.
+    /// Engine that reports the events, if it is not the run's engine. If all time windows end before the end of the
+    /// run, this engine stops after the last window, and the run's engine computes the answer. Otherwise, this engine
+    /// executes the whole run.
     pub event_engine: Option<Engine>,
 }
 
@@ -35,10 +35,10 @@ impl Watched<'_> {
         self.events.is_some() || !self.captures.is_empty()
     }
 
-    /// Returns the time after which nothing is recorded; `None` if recording continues until the end of the run.
+    /// Returns the time after which no output is recorded; `None` if recording continues until the end of the run.
     pub(super) fn until(&self, duration: units::Duration) -> Option<units::Duration> {
         let events = self.events.as_ref().map(|kept| kept.choice.until());
-        // A packet is written together with its outcome, which may not be known until after the window.
+        // A capture writes a packet together with its outcome, which may not be known until after the capture's window.
         let captures = self.captures.iter();
         let captures = captures.map(|captured| captured.choice.until().filter(|_| captured.choice.of_cells()));
         let last = events
@@ -51,20 +51,21 @@ impl Watched<'_> {
 
 /// Events to record, and the sink that receives each full block.
 pub struct EventOutput<'a> {
-    /// Events to keep.
+    /// Selection of the events to record.
     pub choice: &'a Choice,
-    /// Receiver of the blocks.
+    /// Function that receives each full block and returns whether to continue.
     pub sink: &'a mut dyn FnMut(Block) -> bool,
 }
 
-/// All observers of a run with events. They form one type, because engines are compiled once for each observer type.
+/// All observers of a run with events. They are combined into one type, because the compiler creates a copy of the
+/// engines for each type of observer.
 #[derive(Default)]
 pub struct Observers<'a> {
-    /// Recorder of series.
+    /// Recorder of time series.
     pub recorder: Option<&'a mut Recorder>,
     /// Log of events.
     pub log: Option<Log<'a>>,
-    /// Captures of the run.
+    /// Captures of the run's traffic.
     pub captures: Vec<Box<dyn Capturing + 'a>>,
     /// History of a port's buffer.
     pub buffer: Option<Buffer<'a>>,
@@ -102,7 +103,7 @@ impl Observers<'_> {
         hosting::observe(engine, (network, until), self, hosts, keep_going)
     }
 
-    /// Delivers the remaining output. Returns the contents of each capture.
+    /// Writes the remaining output. Returns how each capture ended.
     pub(super) fn finish(self) -> Result<Vec<Ended>, String> {
         if let Some(mut log) = self.log {
             log.finish();

@@ -51,7 +51,7 @@ fn results_can_be_restricted_to_a_measuring_window_of_the_run() {
     assert!((0.01 * goodput(&first) + 0.99 * goodput(&last) - goodput(&whole)).abs() < 1e-9);
 }
 
-/// Returns a run that is too long to finish.
+/// Returns a scenario whose run is too long to finish.
 fn long() -> Handle {
     Handle::of_text(text(2, "100000s", 100))
 }
@@ -119,7 +119,7 @@ fn a_run_that_reaches_its_time_limit_ends_with_an_error() {
 
 #[test]
 fn the_time_spent_reading_the_scenario_counts_towards_the_time_limit_of_a_run() {
-    // If the limit did not include reading, the scenario would be read before the limit is checked.
+    // If the time limit did not include reading, the scenario would be read before the limit is first checked.
     let scenario = small();
     let ended = run(&scenario, None, How { limit: Some(Duration::ZERO), ..How::default() });
     assert_eq!(ended, Err(Unfinished::TookTooLong(Duration::ZERO)));

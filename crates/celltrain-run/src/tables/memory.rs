@@ -61,7 +61,7 @@ pub const MEMORY: &[Memory] = &[
     .printed("formula results replaced", When::Present),
 ];
 
-/// Returns a percentile of the occupancy over time. `share` is in thousandths.
+/// Returns a percentile of the memory's occupancy over time. `share` is in thousandths.
 fn percentile(memory: &MemoryResult, share: u16) -> Option<u64> {
     memory.occupancy.percentile(share).map(u64::from)
 }

@@ -1,5 +1,5 @@
-//! Tables of measures, one for each kind of row in an answer. To add a measure, add its line here and a test of its
-//! value.
+//! Tables of measures, one table for each kind of row in an answer. To add a measure, add its line to a table, and a
+//! test of its value.
 
 use serde_json::{Value, json};
 
@@ -26,7 +26,8 @@ pub use queue::QUEUE;
 pub use request::REQUEST;
 pub use run::{EndedRun, RUN};
 
-/// Version of the answer's format. It increases when a key moves or changes its meaning, not when a key is added.
+/// Version of the answer's format. The version increases when a key moves or changes its meaning, but not when a key is
+/// added.
 pub const FORMAT: u32 = 1;
 
 /// Returns the descriptions of all tables, for Python.

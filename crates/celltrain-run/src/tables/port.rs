@@ -26,7 +26,7 @@ pub const PORT: &[Port] = &[
     })
     .printed("largest queue, cells", When::Always),
     Port::count("queue_cells", "cells", "queue length at the end", |port| Some(port.queue_cells.into())),
-    Port::count("offered_cells", "cells", "cells that arrived", |port| Some(port.counters.offered))
+    Port::count("offered_cells", "cells", "cells that arrived at the port", |port| Some(port.counters.offered))
         .printed("cells offered", When::Always),
     Port::count("forwarded_cells", "cells", "cells transmitted", |port| Some(port.counters.forwarded)),
     Port::count("lost_cells", "cells", "cells lost because the buffer was full", |port| Some(port.counters.lost())),

@@ -1,4 +1,4 @@
-//! Measures of a queue or priority group of a memory, and of a scheduler's queue.
+//! Measures of queues: the queues and priority groups of memories, and the queues of schedulers.
 
 use celltrain_core::memory::Side;
 use celltrain_core::metrics::QueueResult;
@@ -7,7 +7,8 @@ use crate::measure::{Measure, When};
 
 type Queue = Measure<QueueResult>;
 
-/// Returns the number of cells of a queue; `None` without a memory, because only memories count cells by queue.
+/// Returns a count of cells of a queue; `None` for a queue without a memory, because only memories count cells by
+/// queue.
 fn counted(queue: &QueueResult, cells: u64) -> Option<u64> {
     queue.pool.is_some().then_some(cells)
 }

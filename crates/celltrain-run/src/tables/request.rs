@@ -13,7 +13,7 @@ fn timeouts(group: &GroupMeasures) -> Option<u64> {
     group.stack.is_empty().then_some(group.all.timeouts)
 }
 
-/// Creates the table of a group's measures: for the whole group, and for each size class.
+/// Creates the table of a group's measures: measures of the whole group, and measures of each class of sizes.
 macro_rules! table {
     ($($class:ident: $what:literal;)+) => {
         &[
@@ -47,7 +47,7 @@ macro_rules! table {
             Group::number("retransmitted_per_request", "segments", "data segments retransmitted per request", |group| {
                 group.all.per_request(retransmitted(group)?)
             }),
-            Group::number("timeouts_per_request", "1", "timer expiries per request", |group| {
+            Group::number("timeouts_per_request", "1", "expiries of the retransmission timers per request", |group| {
                 group.all.per_request(timeouts(group)?)
             }),
             Group::text("stack", "real transport stack, its version and changed settings; empty without one", |group| {

@@ -11,7 +11,7 @@ use crate::requests::GroupMeasures;
 pub struct EndedRun {
     /// The scenario's name.
     pub scenario: String,
-    /// The seed for all random choices.
+    /// The seed for all random choices of the run.
     pub seed: u64,
     /// The engine that executed the run.
     pub engine: Engine,
@@ -28,7 +28,7 @@ pub struct EndedRun {
 }
 
 impl EndedRun {
-    /// Creates a finished run from its result, without measures of requests.
+    /// Creates a finished run from its result. The new run has no measures of requests yet.
     pub fn new(
         scenario: String,
         seed: u64,
@@ -83,7 +83,9 @@ pub const RUN: &[Run] = &[
     Run::number("file_delay_ms.p95", "ms", "95th percentile of the delay of the files", |run| {
         run.result.file_delay?.p95_ms
     }),
-    Run::count("file_delay_ms.files", "files", "completed files", |run| run.result.file_delay.map(|delay| delay.files)),
+    Run::count("file_delay_ms.files", "files", "number of completed files", |run| {
+        run.result.file_delay.map(|delay| delay.files)
+    }),
     Run::number(
         "timeouts_together",
         "1",
@@ -91,7 +93,9 @@ pub const RUN: &[Run] = &[
         |run| run.result.timeouts.together(),
     ),
     Run::count("cells.offered", "cells", "cells sent into the network", |run| Some(run.result.cells.offered)),
-    Run::count("cells.delivered", "cells", "cells that arrived", |run| Some(run.result.cells.delivered)),
+    Run::count("cells.delivered", "cells", "cells that arrived at their destinations", |run| {
+        Some(run.result.cells.delivered)
+    }),
     Run::count("cells.lost", "cells", "cells lost in full buffers and on links with loss rules", |run| {
         Some(run.result.cells.lost)
     }),
@@ -106,7 +110,7 @@ pub const RUN: &[Run] = &[
         Some(of_ports(run, |port| port.lost_overflow))
     })
     .printed("no room", When::Present),
-    Run::count("drops.lost_pushed_out", "cells", "waiting cells that were pushed out", |run| {
+    Run::count("drops.lost_pushed_out", "cells", "waiting cells pushed out by other cells", |run| {
         Some(of_ports(run, |port| port.lost_pushed_out))
     })
     .printed("pushed out", When::Present),

@@ -1,4 +1,4 @@
-//! Tests properties that every memory policy must have, with random cells at a separate memory.
+//! Tests properties that every memory policy must have, with random cells at a memory outside any network.
 
 #![expect(clippy::arithmetic_side_effects, reason = "no overflow: these are counts of a few thousand cells")]
 
@@ -17,19 +17,20 @@ use celltrain_scenario::liveness;
 use super::{CAPACITY, Check, OPERATIONS, Operation, Verdict, grouped, operations};
 
 const TRIALS: u32 = 16;
-/// Number of queues, each at its own port.
+/// Number of queues in the tested memory. Each queue belongs to a different port.
 const QUEUES: u32 = 4;
 /// Number of cells offered to an empty pool.
 const ROUNDS: u32 = 256;
-/// Minimum number of the offered cells that a policy must admit.
+/// Minimum number of the cells offered to an empty pool that a policy must admit.
 const LEAST: u32 = ROUNDS / 4;
-/// Cells as in the scenarios of the standard set for memories.
+/// Format of the cells, as in the scenarios of the standard set for memories.
 const CELL: CellFormat = CellFormat { size: 250, payload: 250 };
-/// Time between two operations, and between two rounds.
+/// Time between two operations, in nanoseconds.
 const STEP: u64 = 2831;
+/// Time between two rounds of the check of an empty pool, in nanoseconds.
 const ROUND: u64 = 1_000_000;
 
-/// A memory, and a recount of its cells.
+/// A memory under test, and a separate count of its cells.
 struct Bench {
     memory: Memory,
     held: Vec<u32>,
@@ -62,7 +63,7 @@ impl Bench {
         self.memory.push_out(class(queue), now);
     }
 
-    /// Sends a cell of the queue, if the queue has a cell.
+    /// Removes a cell from the queue, if the queue has a cell. Returns whether it had a cell.
     fn take(&mut self, queue: u32, now: Time) -> bool {
         if self.held[queue as usize] == 0 {
             return false;
@@ -72,14 +73,14 @@ impl Bench {
         true
     }
 
-    /// Lets policies with a clock act.
+    /// Lets a policy that acts at fixed times act.
     fn act(&mut self, now: Time) {
         while let Some(removal) = self.memory.on_time(now) {
             self.push_out(removal.queue.number(), now);
         }
     }
 
-    /// Recounts the cells. Returns an error if a counter differs.
+    /// Compares the counters of the memory with the separate count of its cells. Returns an error if a counter differs.
     fn recounted(&self) -> Result<(), String> {
         let counts: Vec<u32> = (0..QUEUES).map(|queue| self.memory.shared(QueueIndex::new(queue))).collect();
         let (used, held) = (self.memory.pool_used(PoolIndex::new(0)), self.held.iter().sum::<u32>());
@@ -90,7 +91,7 @@ impl Bench {
     }
 }
 
-/// Runs every check, in trials with random cells derived from this seed.
+/// Checks every property of a memory policy in trials with random cells derived from `seed`.
 pub fn conformance(policy: &MemoryPolicyConfig, seed: u64) -> Vec<Verdict> {
     let mut draws = Stream::new(seed, "conformance/memory");
     let mut broken: BTreeMap<Check, String> = BTreeMap::new();
@@ -102,7 +103,7 @@ pub fn conformance(policy: &MemoryPolicyConfig, seed: u64) -> Vec<Verdict> {
     for number in 0..TRIALS {
         let small = 1 + draws.below(60);
         let operations = operations(&mut draws);
-        // Thresholds in cells may exceed a small pool.
+        // A policy whose threshold in cells exceeds a small pool does not support this pool.
         let cells = if number % 3 == 0 { small } else { CAPACITY };
         if !policy.check(cells).is_empty() {
             continue;
@@ -167,8 +168,8 @@ pub fn conformance(policy: &MemoryPolicyConfig, seed: u64) -> Vec<Verdict> {
     [Check::Capacity, Check::Counts, Check::SameSeed, Check::AdmitsWhenEmpty].map(verdict).into()
 }
 
-/// Offers single cells to an empty pool, at times spread over a run. Returns the number of admitted ones, or the reason why
-/// there are too few.
+/// Offers single cells to an empty pool, at times spread over a run. Returns the number of admitted cells, or the
+/// reason why too few cells were admitted.
 fn empty_pool(policy: &MemoryPolicyConfig, seed: u64) -> Result<u32, String> {
     if let Some(problem) = liveness::memory::probe(&config(policy, CAPACITY), PoolIndex::new(0), CELL) {
         return Err(problem);

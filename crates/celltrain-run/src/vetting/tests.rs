@@ -1,4 +1,4 @@
-//! Tests that every built-in policy must pass, and tests of the trials themselves.
+//! Tests that every built-in policy must pass, and tests of the checks of `celltrain vet` themselves.
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -64,8 +64,7 @@ fn overflow(config: &PolicyConfig) -> Overflow {
     config.build(Some(1), &VCS[..1]).overflow()
 }
 
-/// Vetting also detects a port that exceeds its capacity, loses a count, or admits the rest of a refused frame. This
-/// test uses a policy that decides differently each time.
+/// Uses a policy that decides differently in the second of two equal trials.
 #[test]
 fn vetting_reports_a_violated_property_with_the_seed_and_operation_that_violate_it() {
     struct Moody(u32);
@@ -91,7 +90,7 @@ fn vetting_reports_a_violated_property_with_the_seed_and_operation_that_violate_
 
 #[test]
 fn the_random_trials_of_vetting_fill_the_buffer_and_make_every_policy_refuse_frames() {
-    // On each push, a sixth of the policies; the nightly job vets all.
+    // The tests of each push vet a sixth of the policies. The nightly job vets all policies.
     let step = if std::env::var_os("CELLTRAIN_NIGHTLY").is_some() { 1 } else { 6 };
     for config in PolicyConfig::samples(CAPACITY).into_iter().step_by(step) {
         let make = |capacity| {

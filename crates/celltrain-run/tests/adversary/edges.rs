@@ -1,9 +1,9 @@
-//! Edge cases of values: numbers close to powers of two, invalid units, names in various scripts.
+//! Edge cases of values: numbers close to powers of two, invalid units, and names in various writing systems.
 
 use celltrain_core::rng::Stream;
 use serde_json::{Value, json};
 
-/// Marks a string that is written into TOML verbatim, without this marker.
+/// Marks a string whose remaining characters are written into TOML without quotation marks.
 pub(crate) const RAW: char = '\u{1}';
 
 const WHOLE: &[u64] = &[
@@ -63,7 +63,7 @@ pub(crate) fn number(rng: &mut Stream, own: &Value, schema: &Value) -> Value {
     }
 }
 
-/// Draws a quantity with a unit; half of the amounts are ordinary.
+/// Draws a quantity with a unit. Half of the amounts are ordinary, the other amounts are edge cases.
 pub(crate) fn quantity(rng: &mut Stream, kind: &str) -> String {
     let units: &[&str] = match kind {
         "rate" => &["Mbps", "Mbps", "kbps", "bps", "Gbps"],
@@ -102,7 +102,7 @@ pub(crate) fn name(rng: &mut Stream) -> String {
     }
 }
 
-/// Draws a value of a type that schemas rarely require.
+/// Draws a value whose type is probably not the type that the schema requires.
 pub(crate) fn of_another_kind(rng: &mut Stream) -> Value {
     match rng.below(10) {
         0 => json!(true),

@@ -1,4 +1,4 @@
-//! Regression tests for values, found by random testing, that once wrapped, panicked or never ended.
+//! Regression tests for values, found by random testing, that once caused a wrapped number, a panic or an endless run.
 
 use std::time::Instant;
 
@@ -18,7 +18,8 @@ fn lan(more: &str) -> String {
 
 #[test]
 fn a_gfr_burst_of_two_frames_of_the_largest_maximum_size_does_not_overflow_32_bits() {
-    // 2 MFS used to wrap to 2 in 32 bits, so every other frame was ineligible. A contract this large admits all frames.
+    // Two frames of the maximum frame size (MFS) used to wrap to 2 in 32 bits, so every other frame was ineligible.
+    // With a contract this large, all frames are eligible.
     let of_mfs = |mfs: &str| {
         let text = lan(&format!("vc.tcp1.gfr = {{ mcr = \"1Mbps\", {mfs} }}"));
         let network = build::network(&scenario(&text), 1);
@@ -68,7 +69,7 @@ fn minimum_rates_whose_sum_exceeds_64_bits_are_refused() {
 
 #[test]
 fn a_round_trip_time_of_a_thousand_years_is_limited_to_the_maximum_simulated_time() {
-    // The delay of ten thousand links of half an hour each way, in picoseconds, exceeds 64 bits.
+    // The round-trip delay of ten thousand links, each of half an hour, exceeds 64 bits in picoseconds.
     let text = "duration = \"1ms\"\n\
                 topology.chain = { hops = 10000, long = 1, cross = 0, link_delay = \"1800s\" }\n\
                 port.default = { buffer = 100, policy.tail_drop = {}, allocator.equal_share = {} }\n\
@@ -84,7 +85,7 @@ fn a_round_trip_time_of_a_thousand_years_is_limited_to_the_maximum_simulated_tim
 
 #[test]
 fn a_number_in_a_scenario_has_exactly_the_same_value_in_toml_and_in_json() {
-    // The fast JSON reader used to return a neighbouring number.
+    // The JSON parser without exact conversion of decimals used to return a neighbouring number.
     for number in ["0.30000000000000004", "0.12345678901234568", "0.9007199254740993", "0.1234567890123456789"] {
         let toml = scenario(&lan(&format!(
             "port.bottleneck.buffer = 100\nport.bottleneck.policy.fba = {{ threshold = {number} }}"
@@ -108,16 +109,17 @@ fn a_number_in_a_scenario_has_exactly_the_same_value_in_toml_and_in_json() {
 
 #[test]
 fn a_name_pattern_with_many_wildcards_is_matched_quickly() {
-    // Regression: each star tried every position for all later stars, which took years for thirty stars.
+    // Regression: the search tried every combination of positions of the wildcards, which took years for thirty
+    // wildcards.
     let pattern = "a*".repeat(60) + "b";
     let link = "a".repeat(4000);
     let start = Instant::now();
     assert!(!tables::matches(&pattern, &link));
     assert!(tables::matches(&pattern, &(link + "b")));
-    assert!(start.elapsed().as_secs() < 60, "it ends");
+    assert!(start.elapsed().as_secs() < 60, "the matching takes less than a minute");
 }
 
-/// Returns whether a pattern matches a name, by trying all strings that its stars can match.
+/// Returns whether a pattern matches a name, by trying all strings that its wildcards can match.
 fn stands_for(pattern: &[u8], name: &[u8]) -> bool {
     match (pattern, name) {
         ([b'*', rest @ ..], _) => (0..=name.len()).any(|start| stands_for(rest, &name[start..])),
@@ -126,7 +128,7 @@ fn stands_for(pattern: &[u8], name: &[u8]) -> bool {
     }
 }
 
-/// Returns all strings of up to `longest` of these letters.
+/// Returns all strings that consist of at most `longest` of these letters.
 fn texts(letters: &str, longest: usize) -> Vec<String> {
     let (mut texts, mut shorter) = (vec![String::new()], 0);
     for _ in 0..longest {
@@ -152,8 +154,8 @@ fn a_name_pattern_matches_names_that_contain_the_parts_between_its_wildcards_in_
 
 #[test]
 fn averaging_a_rate_over_intervals_of_1_ps_takes_one_computation_step_per_cell() {
-    // Regression: the fast engine recorded every averaging interval between two cells of a run, which took 10 GB, and
-    // checked the time limit only after that.
+    // Regression: the fast engine recorded every averaging interval between two cells, which took 10 GB, and checked
+    // the time limit only afterwards.
     for allocator in ["erica", "erica_plus"] {
         let text = "duration = \"5ms\"\n\
              topology.n_source = { sources = 3, link_delay = \"1ms\" }\n\

@@ -1,12 +1,12 @@
 //! Adversarial tests: random scenarios with edge-case values are read, checked, and run if accepted.
 //!
 //! Nothing may panic or abort. The faults of a refused scenario name the file and the key. An accepted scenario is
-//! unchanged after it is written and read again. If its run ends soon, both engines give equal results; otherwise the
-//! run stops soon after its time limit. Overflow checks are on in every build of this test.
+//! unchanged after it is written and read again. If a run ends within its time limit, both engines give equal results.
+//! Otherwise, the run stops soon after the limit. Overflow checks are on in every build of this test.
 //!
-//! `CELLTRAIN_ADVERSARY=20000` runs a campaign of 20,000 scenarios (`make campaign NAME=adversary`). With more than a
-//! thousand scenarios, a run must stop within a tenth of a second after its limit. `CELLTRAIN_ADVERSARY_SEED=7` starts
-//! with seed 7. Failing scenarios are saved as TOML.
+//! `CELLTRAIN_ADVERSARY=20000` runs a campaign of 20,000 scenarios (`make campaign NAME=adversary`). In a campaign of
+//! more than a thousand scenarios, a run must stop within a tenth of a second after its time limit.
+//! `CELLTRAIN_ADVERSARY_SEED=7` starts with seed 7. Failing scenarios are saved as TOML.
 
 #[path = "../../../celltrain-scenario/tests/differential/compare.rs"]
 #[allow(dead_code, reason = "only some of the tests that include this file read series")]
@@ -47,7 +47,7 @@ use celltrain_scenario::{Reading, Scenario, build};
 
 /// A machine with little memory, so that networks with a slow layout are refused.
 const MACHINE: Machine = Machine { memory: Some(1 << 28) };
-/// Larger scenarios are not run.
+/// Maximum size of a scenario that is run.
 const LARGEST: u64 = 1 << 26;
 /// File name that must occur in every fault.
 const FILE: &str = "adversary.toml";
@@ -56,7 +56,8 @@ const FILE: &str = "adversary.toml";
 fn no_scenario_with_extreme_values_panics_or_hangs() {
     let cases = number("CELLTRAIN_ADVERSARY").unwrap_or(200);
     let first = number("CELLTRAIN_ADVERSARY_SEED").unwrap_or(1);
-    // A campaign runs on a quiet machine and checks the documented limit. Other tests only check that a run ends.
+    // A campaign runs on an otherwise idle machine and checks that runs stop as soon as documented. In all other cases,
+    // the test only checks that a run ends.
     let (limit, beyond) = if cases > 1_000 {
         (Duration::from_millis(100), Duration::from_millis(100))
     } else {
@@ -67,7 +68,7 @@ fn no_scenario_with_extreme_values_panics_or_hangs() {
     let next = AtomicU64::new(first);
     let day = Mutex::new(Day::default());
     let work = |worker: usize| {
-        // File that contains the current scenario, so that it can be found if it aborts the process or never ends.
+        // File with the current scenario, so that a scenario that aborts the process or never ends can be found.
         let under_way = folder.join(format!("under-way-{worker}.toml"));
         loop {
             let seed = next.fetch_add(1, Ordering::Relaxed);
@@ -99,7 +100,7 @@ fn no_scenario_with_extreme_values_panics_or_hangs() {
     let day = day.into_inner().unwrap();
     println!("seeds {first} to {}: {}", first + cases - 1, day.told());
     assert!(day.failures.is_empty(), "{} fail:\n{}", day.failures.len(), day.failures.join("\n"));
-    // Many scenarios must be accepted, and many refused.
+    // Many scenarios must be accepted and many refused, so that the test covers both cases.
     if cases >= 200 {
         assert!(day.refused > cases / 10, "{}", day.told());
         assert!(day.compared > cases / 10, "{}", day.told());
@@ -126,7 +127,7 @@ struct Day {
     compared: u64,
     /// Scenarios that reached the time limit.
     stopped: u64,
-    /// The longest time by which a run exceeded its limit, and the seed of that run.
+    /// The longest time by which a run exceeded its time limit, and the seed of this run.
     late: (Duration, u64),
     failures: Vec<String>,
 }
@@ -158,7 +159,7 @@ enum Outcome {
     Refused,
     TooLarge,
     Compared,
-    /// The run stopped after its limit, later by the given time.
+    /// The run stopped after its time limit. The value is the time between the limit and the stop.
     Stopped(Duration),
 }
 
@@ -198,7 +199,7 @@ fn judge(written: &writer::Written, limit: Duration, beyond: Duration) -> Result
     Ok(Outcome::Compared)
 }
 
-/// Checks that a reading has either a scenario, or faults that name a location.
+/// Checks that reading a text results in either a scenario, or faults that name their file and key.
 fn is_in_words(reading: &Reading) -> Result<(), String> {
     if reading.scenario.is_some() != reading.faults.is_empty() {
         return Err("the scenario is neither accepted nor refused".into());

@@ -1,11 +1,12 @@
-//! Every parameter that is a time, from a picosecond to the length of the run, in every shipped scenario.
+//! Tests values of every parameter that is a time, from a picosecond to the duration of the run, in the shipped
+//! scenarios.
 //!
-//! The schema lists the parameters, so a new parameter is included without a change here. A run that ends within its
+//! The schema lists the parameters, so a new parameter is tested without a change here. A run that ends within its time
 //! limit gives the same fingerprint on both engines. Any other run stops soon after its limit. The test fails if a
-//! parameter never occurs in a scenario that is accepted.
+//! parameter occurs in no accepted scenario.
 //!
 //! `CELLTRAIN_TIMES=10000` runs a campaign (`make campaign NAME=times`), `CELLTRAIN_TIMES_SEED=7` starts with seed 7,
-//! and `CELLTRAIN_TIMES_FOLDER` names a folder for the scenarios that reached their limit.
+//! and `CELLTRAIN_TIMES_FOLDER` names a folder for the scenarios that reached their time limit.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -28,11 +29,11 @@ use serde_json::{Map, Value, json};
 use super::writer::{SCHEMA, choices, resolved};
 use super::{FILE, MACHINE, number, whole, words};
 
-/// Real time of a run.
+/// Limit of the real time of a run.
 const LIMIT: Duration = Duration::from_millis(10);
 /// Longest simulated time of a run, in picoseconds: a million seconds.
 const LONGEST: u64 = 1_000_000_000_000_000_000;
-/// Number of attempts for a seed until a scenario is accepted.
+/// Maximum number of attempts to draw an accepted scenario for a seed.
 const MOST_DRAWS: u32 = 60;
 
 /// A parameter: the name of its table's type, and its key.
@@ -42,7 +43,7 @@ type Parameter = (String, String);
 fn a_run_can_be_stopped_for_every_value_of_a_time_setting() {
     let cases = number("CELLTRAIN_TIMES").unwrap_or(30);
     let first = number("CELLTRAIN_TIMES_SEED").unwrap_or(1);
-    // Only a campaign checks how soon runs stop, because other tests disturb each other.
+    // Only a campaign checks how soon runs stop, because tests that run at the same time delay each other.
     let beyond = Duration::from_millis(if cases > 1_000 { 100 } else { 30_000 });
     let kept = std::env::var_os("CELLTRAIN_TIMES_FOLDER").map(PathBuf::from);
     if let Some(kept) = &kept {
@@ -55,7 +56,7 @@ fn a_run_can_be_stopped_for_every_value_of_a_time_setting() {
     let next = AtomicU64::new(first);
     let day = Mutex::new(Day::default());
     let work = |worker: usize| {
-        // The current scenario, so that it can be found if it never ends.
+        // File with the current scenario, so that a scenario that never ends can be found.
         let under_way = folder.join(format!("under-way-{worker}.json"));
         loop {
             let seed = next.fetch_add(1, Ordering::Relaxed);
@@ -68,7 +69,7 @@ fn a_run_can_be_stopped_for_every_value_of_a_time_setting() {
                 attempts += 1;
                 fs::write(&under_way, drawn.json()).unwrap();
                 let outcome = catch_unwind(AssertUnwindSafe(|| judge(&drawn, beyond)));
-                // If the scenario is refused, draw another.
+                // If the scenario is refused, draw another scenario.
                 match outcome {
                     Ok(Ok(Outcome::Refused(key))) if attempts < MOST_DRAWS => day.lock().unwrap().refuse(key),
                     outcome => break (drawn, outcome),
@@ -108,8 +109,8 @@ fn a_run_can_be_stopped_for_every_value_of_a_time_setting() {
     }
 }
 
-/// Returns the shipped scenarios, which together use every model, and a scenario with a packet delay, which none of
-/// them has.
+/// Returns the shipped scenarios, which together use every model, and a scenario with a delay of single packets, which
+/// no shipped scenario has.
 fn shipped() -> Vec<Value> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -161,7 +162,7 @@ struct Drawn {
 }
 
 impl Drawn {
-    /// Draws a scenario. The seed selects one parameter, whose value is changed in any case.
+    /// Draws a scenario. The seed selects one parameter whose value is certainly changed.
     fn new(seed: u64, draw: u32, bases: &[Value], parameters: &[Parameter]) -> Self {
         let wanted =
             &parameters[usize::try_from(seed).expect("the seed fits into an index of this machine") % parameters.len()];
@@ -175,11 +176,11 @@ impl Drawn {
         let mut rng = Stream::new(seed, stream);
         let base = rng.below(u32::try_from(bases.len()).expect("the number of shipped scenarios fits in 32 bits"));
         let mut document = bases[base as usize].clone();
-        // Half of the runs end within their limit.
+        // The durations are chosen so that about half of the runs end within their time limit.
         let duration = if rng.below(2) == 0 { LONGEST } else { 1_000_000_000 };
         let duration = time(&mut rng, duration).max(1_000_000);
         let mut writer = Writer { rng, duration, wanted, parameters: BTreeSet::new(), some_in: 1 };
-        // Change only a few parameters in some scenarios, so that each changed parameter matters.
+        // Change only a few parameters in some scenarios, so that each change has an effect on the run.
         writer.some_in = writer.pick(&[4, 40, 1_000]);
         writer.fill(&mut document, &SCHEMA);
         document["duration"] = format!("{duration}ps").into();
@@ -206,7 +207,7 @@ fn time(rng: &mut Stream, longest: u64) -> u64 {
 struct Writer<'a> {
     rng: Stream,
     duration: u64,
-    /// On average, one in this number of parameters is drawn.
+    /// Parameter whose value is changed in any case.
     wanted: &'a Parameter,
     parameters: BTreeSet<Parameter>,
     /// On average, one parameter in this number is drawn.
@@ -222,7 +223,7 @@ impl Writer<'_> {
         format!("{}ps", time(&mut self.rng, self.duration)).into()
     }
 
-    /// Draws times of a table or list, and of everything in it.
+    /// Draws values for the times in a table or list, and in the tables and lists that it contains.
     fn fill(&mut self, value: &mut Value, schema: &'static Value) {
         let name = name_of(schema);
         let schema = resolved(schema);
@@ -237,14 +238,14 @@ impl Writer<'_> {
         }
     }
 
-    /// Draws times of a table that is one of several choices, or replaces it by another choice.
+    /// Draws values for the times in a table that is one of several choices, or replaces the table by another choice.
     fn fill_choice(&mut self, value: &mut Value, choices: &'static [Value]) {
         let Some(map) = value.as_object() else { return };
         let mut choice = choices.iter().find(|choice| {
             let properties = &resolved(choice)["properties"];
             choices.len() == 1 || map.keys().next().is_some_and(|key| properties.get(key).is_some())
         });
-        // For `anyOf` with null, only the other choice is relevant.
+        // If one of two choices is null, only the other choice can contain times.
         if choice.is_none() {
             choice = choices.iter().find(|choice| choice.get("$ref").is_some());
         }
@@ -293,7 +294,7 @@ impl Writer<'_> {
     }
 }
 
-/// Adds the required keys of a table, with the examples of the schema.
+/// Adds the required keys of a table, with the examples in the schema as values.
 fn require(table: &mut Map<String, Value>, schema: &'static Value) {
     for key in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         if let Some(example) = schema["properties"][key]["examples"].get(0) {
@@ -335,7 +336,7 @@ enum Outcome {
     TooLarge,
     /// Both engines ran to the end of the simulation.
     Compared,
-    /// An engine stopped after the limit, later by the given time.
+    /// An engine stopped after the time limit. The value is the time between the limit and the stop.
     Stopped(Duration),
 }
 
@@ -379,7 +380,7 @@ fn judge(drawn: &Drawn, beyond: Duration) -> Result<Outcome, String> {
     };
     let duration = celltrain_core::units::Duration { picoseconds: drawn.duration };
     let trace = match &drawn.step {
-        // Too short a step is refused with a message.
+        // If the sampling step is too short, the trace is refused and no series is recorded.
         Some(step) => Trace::new(duration, &["queue".into()], Some(step), None).unwrap_or_default(),
         None => None,
     };
@@ -398,7 +399,7 @@ fn judge(drawn: &Drawn, beyond: Duration) -> Result<Outcome, String> {
                 }
                 Err(Unfinished::TookTooLong(_)) => {
                     let late = start.elapsed().saturating_sub(LIMIT);
-                    // The machine may have been busy with other work.
+                    // Measure again if the run stopped late, because the machine may have been busy with other work.
                     runs += 1;
                     if late <= beyond {
                         latest = latest.max(Some(late));

@@ -1,7 +1,7 @@
-//! An adversarial writer of scenarios: keys and types come from the schema, values are edge cases.
+//! Writes adversarial scenarios, whose keys and types come from the schema and whose values are edge cases.
 //!
-//! Most scenarios are valid ones from the differential test in which a few values are changed. The others are drawn
-//! from the schema alone. New keys, policies and topologies need no change here.
+//! Most scenarios are valid scenarios of the differential test in which a few values are changed. The other scenarios
+//! are drawn from the schema alone. New keys, policies and topologies need no change here.
 
 use std::sync::LazyLock;
 
@@ -58,7 +58,7 @@ impl Writer {
             .clone()
     }
 
-    /// Draws a scenario of the differential test, as a user would write it.
+    /// Draws a valid scenario of the differential test, with the keys that a user would write.
     fn sound(seed: u64, kind: u32) -> Value {
         let config = Config { rng_seed: RngSeed::Fixed(seed), failure_persistence: None, ..Config::default() };
         let mut runner = TestRunner::new(config);
@@ -121,7 +121,7 @@ impl Writer {
         }
     }
 
-    /// Changes the given value, or a value inside it.
+    /// Draws a time between `least` picoseconds and a second.
     fn time(&mut self, least: u64) -> String {
         const SECOND: u64 = 1_000_000_000_000;
         let power = 10u64.pow(self.rng.below((SECOND / least).ilog10() + 1));
@@ -129,7 +129,7 @@ impl Writer {
         format!("{}ps", SECOND.min(digit * power * least))
     }
 
-    /// Changes the given value, or a value inside it.
+    /// Changes the given value, or a value that it contains.
     fn change(&mut self, value: &mut Value, schema: &'static Value, depth: u32) {
         let schema = resolved(schema);
         if depth > 0 && self.one_in(8) {
@@ -294,7 +294,7 @@ impl Writer {
     }
 }
 
-/// Returns a scenario with this topology and tables that suit every topology.
+/// Returns a scenario with this topology, and with settings that suit every topology.
 fn in_numbers(topology: &Topology) -> Value {
     json!({
         "duration": "5ms",
@@ -320,7 +320,7 @@ fn allows(schema: &Value, kind: &str) -> bool {
     schema["type"] == kind || schema["type"].as_array().is_some_and(|types| types.iter().any(|one| one == kind))
 }
 
-/// Formats a value as a line of TOML. Clears `is_plain` if only one of TOML and JSON can express it.
+/// Formats a value as a line of TOML. Sets `is_plain` to false if JSON or TOML cannot express the value.
 fn inline(value: &Value, is_plain: &mut bool) -> String {
     match value {
         Value::Null => {

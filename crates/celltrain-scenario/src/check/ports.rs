@@ -20,10 +20,11 @@ use crate::scope::Scope;
 use crate::tables::matches;
 use crate::topology::Congests;
 
-/// 2 GiB of cells, or twelve minutes at OC-3. A larger buffer is probably meant to be "infinite".
+/// Maximum size of a buffer: 2^28 cells, whose transmission takes twelve minutes at OC-3. A larger buffer is probably
+/// meant to be "infinite".
 const MAX_BUFFER: u32 = 1 << 28;
 
-/// Checks the tables of ports against the layout, if there is one, and then the settings of each table.
+/// Checks the tables of ports against the layout, if a layout exists, and then the settings of each table.
 pub(super) fn check(
     scenario: &Scenario,
     resolved: Option<&ResolvedScenario<'_>>,
@@ -43,8 +44,8 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Checks that every port that needs a table has one, and that every table names a port. Returns the largest frame in
-/// cells that crosses the ports of each table.
+/// Checks that every port that needs a table has a table, and that every table names a port. Returns, for each table,
+/// the number of cells of the largest frame that crosses its ports.
 fn tables<'a>(resolved: &ResolvedScenario<'a>, root: &mut Scope<'_>) -> Result<BTreeMap<&'a str, u32>, Interrupted> {
     let (links, token) = (resolved.layout.graph.links.len(), root.token());
     let largest_frame = resolved.largest_frames();
@@ -57,7 +58,7 @@ fn tables<'a>(resolved: &ResolvedScenario<'a>, root: &mut Scope<'_>) -> Result<B
     let meant = names(resolved, root, token)?;
     vcs(resolved, &crossing, root);
     let mut used: BTreeMap<&str, u32> = BTreeMap::new();
-    // VC counts already checked, for tables that depend only on the count.
+    // For tables whose settings depend only on the number of VCs, the numbers that have already been checked.
     let mut counted: BTreeSet<(&str, usize)> = BTreeSet::new();
     for (((number, table), vcs), (link, &frame)) in resolved
         .tables
@@ -81,7 +82,7 @@ fn tables<'a>(resolved: &ResolvedScenario<'a>, root: &mut Scope<'_>) -> Result<B
     Ok(used)
 }
 
-/// Checks that every table names a port. Returns suggestions for the names that do not.
+/// Checks that every table names a port. Returns the ports suggested for names that match no port.
 fn names<'a>(
     resolved: &'a ResolvedScenario<'_>,
     root: &mut Scope<'_>,
@@ -147,8 +148,8 @@ fn merging(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
     }
 }
 
-/// Checks that no policy drops frames at the head of the queue if switches pause links: a pause waits for the end of a
-/// packet.
+/// If switches pause links, checks that no policy drops frames at the head of the queue, because a pause waits for the
+/// end of a packet.
 fn pauses(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
     if resolved.memories.iter().flat_map(|memory| &memory.queues).all(|queue| queue.lossless.is_none()) {
         return;
@@ -161,7 +162,7 @@ fn pauses(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
     }
 }
 
-/// Checks that a scheduler that distinguishes classes has VCs of several classes at one or more ports of its table.
+/// Checks that VCs of several classes cross at least one port of each table whose scheduler distinguishes classes.
 fn classes(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
     let ResolvedScenario { scenario, layout, channels, tables: found, .. } = resolved;
     if !scenario.port.values().any(|port| port.scheduler.config().by_class()) {
@@ -182,7 +183,7 @@ fn classes(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
             *if is_abr { some } else { others } = true;
         }
     }
-    // For each table, one of its ports, and whether several classes cross at least one of its ports.
+    // For each table, one of its ports, and whether VCs of several classes cross at least one of its ports.
     let mut tables: BTreeMap<&str, (LinkIndex, bool)> = BTreeMap::new();
     for (index, table) in found.ports.iter_enumerated().filter(|(index, _)| !crossing[*index].is_empty()) {
         if let Some((name, _)) = table.filter(|(_, port)| port.scheduler.config().by_class()) {
@@ -209,7 +210,8 @@ fn classes(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
     }
 }
 
-/// Checks the settings for marking packets at a port. `shared` is K of the port's memory, if it belongs to one.
+/// Checks the settings for marking packets at a port. `shared` is K of the port's memory; `None` if the port belongs to
+/// no memory.
 fn check_marking(marking: &MarkingConfig, port: &PortConfig, shared: Option<u32>, scope: &mut Scope<'_>) {
     for fault in marking.check(port.buffer.cells().or(shared)) {
         scope.refuse_setting(fault);
@@ -226,8 +228,8 @@ fn check_marking(marking: &MarkingConfig, port: &PortConfig, shared: Option<u32>
     }
 }
 
-/// Checks the settings of a port's table without other tables. `shared` is the smallest K of its ports that belong to a
-/// memory. `largest_frame` is the largest frame at its ports, in cells.
+/// Checks the settings of a port's table without regard to other tables. `shared` is the smallest K among the ports of
+/// the table that belong to a memory. `largest_frame` is the number of cells of the largest frame at these ports.
 fn settings(config: &PortConfig, shared: Option<u32>, largest_frame: u32, scope: &mut Scope<'_>) {
     let capacity = config.buffer.cells().or(shared);
     if let Some(cells) = config.buffer.cells() {
@@ -243,7 +245,7 @@ fn settings(config: &PortConfig, shared: Option<u32>, largest_frame: u32, scope:
     let mut refuse = |kind: &str, name: &str, faults: Vec<Fault>| {
         let mut of_kind = scope.at(kind);
         let mut table = of_kind.at(name);
-        // Formulas refer to each other. Without one formula, others would contain unknown names.
+        // Formulas refer to each other. If a malformed formula was removed, other formulas would contain unknown names.
         if matches!(name, "formula" | "wfq_formula") && table.is_malformed() {
             return;
         }
@@ -279,7 +281,7 @@ fn settings(config: &PortConfig, shared: Option<u32>, largest_frame: u32, scope:
     }
 }
 
-/// Checks the settings of a port whose policy sees how long frames wait.
+/// Checks the settings of a port whose policy depends on how long frames wait.
 fn by_time(config: &PortConfig, scope: &mut Scope<'_>) {
     let marking = match config.policy {
         PolicyConfig::Formula(_) => {
@@ -355,12 +357,12 @@ fn vcs(resolved: &ResolvedScenario<'_>, crossing: &TiSlice<LinkIndex, Vec<&str>>
     }
 }
 
-/// Per-VC settings of a port's policy or scheduler.
+/// Settings of a port's policy or scheduler that have a value for each VC.
 struct ByVc<'a> {
-    /// Kind of the settings: `policy` or `scheduler`.
+    /// Table to which the settings belong: `policy` or `scheduler`.
     kind: &'static str,
     name: &'static str,
-    /// Name of the inner table that contains the settings; `None` if they are in the main table.
+    /// Name of the inner table that contains the settings; `None` if the main table contains them.
     inside: Option<&'static str>,
     settings: Vec<(&'a str, &'a PerVc)>,
 }
@@ -406,7 +408,7 @@ fn of_vcs(config: &PortConfig, capacity: Option<u32>, link: &str, vcs: &[&str], 
     let mut are_there = true;
     for table in by_vc(config) {
         let mut of_kind = port.at(table.kind);
-        // If the table was refused, do not report consequences.
+        // If the table was refused, do not report faults that are consequences of the refusal.
         are_there &= !of_kind.at(table.name).is_malformed()
             && table.in_table(&mut of_kind, |scope| have_values(&table.settings, link, vcs, scope));
         if table.inside.is_some() || !std::mem::replace(&mut are_there, true) {
@@ -417,14 +419,14 @@ fn of_vcs(config: &PortConfig, capacity: Option<u32>, link: &str, vcs: &[&str], 
             "policy" => config.policy.check_vcs(capacity, vcs),
             _ => config.scheduler.config().check_vcs(vcs),
         };
-        // Report a fault once, as a table may apply to several ports.
+        // Report a fault only once, because a table may apply to several ports.
         for fault in told {
             scope.refuse_setting_once(fault);
         }
     }
 }
 
-/// Checks that every VC that crosses a port has a value for each of these settings. Returns whether all have.
+/// Checks that every VC that crosses a port has a value for each of these settings. Returns whether every value exists.
 fn have_values(settings: &[(&str, &PerVc)], link: &str, vcs: &[&str], scope: &mut Scope<'_>) -> bool {
     let mut all = true;
     for (key, setting) in settings {
@@ -444,7 +446,8 @@ fn have_values(settings: &[(&str, &PerVc)], link: &str, vcs: &[&str], scope: &mu
     all
 }
 
-/// Checks that every port that needs a table has one. `meant` suggests names for misspelt tables.
+/// Checks that every port that needs a table has a table. `meant` contains the ports that misspelt tables probably
+/// mean.
 fn without_table(
     resolved: &ResolvedScenario<'_>,
     largest_frame: &TiSlice<LinkIndex, u32>,
@@ -472,7 +475,7 @@ fn without_table(
         let names = [Some(link.name.as_str()), bottleneck, Some("default")];
         let mut of_all = root.at("port");
         let mut scope = of_all.at(shown);
-        // If the table was refused or its name misspelt, do not also report the table as missing.
+        // If the table of the port was refused or its name is misspelt, do not also report the table as missing.
         if scope.is_malformed() || names.into_iter().flatten().any(|name| meant.contains(name)) {
             continue;
         }

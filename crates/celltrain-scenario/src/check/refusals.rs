@@ -1,7 +1,7 @@
 //! Warns of policies that refuse frames at an empty or nearly empty buffer.
 //!
-//! This is a warning and not a fault, for two reasons. If a policy has state or uses random numbers, a probe proves
-//! nothing. Moreover, a user may let a port refuse everything on purpose, to study the effect on other ports.
+//! The result is a warning and not a fault, for two reasons. If a policy has state or uses random numbers, a probe
+//! proves nothing. Moreover, a user may let a port refuse all frames on purpose, to study the effect on other ports.
 //! `celltrain vet` rejects such a policy.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +23,7 @@ use crate::scenario::PortConfig;
 /// Picoseconds per second, the resolution of the probe's clock.
 const UNITS_PER_SECOND: u64 = 1_000_000_000_000;
 
-/// Probes the policy of every table once, at the port of the table that is crossed by the most VCs.
+/// Probes the policy of every port table once, at the table's port that is crossed by the most VCs.
 pub(super) fn check(
     resolved: &ResolvedScenario<'_>,
     warnings: &mut Vec<Warning>,
@@ -72,7 +72,8 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Probes the policy of every pool. Memories of one table have the same policies, so each table gets one warning.
+/// Probes the policy of every pool. All memories described by one table have the same policies, so each table gets one
+/// warning.
 pub(super) fn memories(resolved: &ResolvedScenario<'_>, warnings: &mut Vec<Warning>) {
     let (mut seen, cell) = (BTreeSet::new(), resolved.scenario.cell.format());
     for memory in &resolved.memories {

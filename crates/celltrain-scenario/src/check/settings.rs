@@ -13,15 +13,15 @@ use crate::scenario::{FlowOptions, PortConfig, Scenario};
 use crate::scope::Scope;
 use crate::stack::StackConfig;
 
-/// The largest cells of known switches have 4096 bytes.
+/// Maximum size of a cell in bytes. The largest cells of known switches have 4096 bytes.
 const MAX_SIZE: u64 = 65_536;
-/// A cell must have room for the AAL5 trailer.
+/// Minimum payload of a cell in bytes, because a cell must have room for the AAL5 trailer.
 const MIN_PAYLOAD: u64 = 8;
-/// The AAL5 length field has 16 bits (ITU-T I.363.5).
+/// Maximum payload of an AAL5 frame, whose length field has 16 bits (ITU-T I.363.5).
 const MAX_SDU: u64 = 65_535;
-/// 65535 bytes minus 28 bytes of headers (RFC 768, RFC 791).
+/// Maximum payload of a UDP packet: 65535 bytes minus 28 bytes of headers (RFC 768, RFC 791).
 const MAX_PACKET: u64 = 65_507;
-/// A shorter time probably has a wrong unit.
+/// Minimum time of a burst or pause. A shorter time probably has a wrong unit.
 const MIN_BURST: Duration = Duration::from_microseconds(1);
 
 /// Checks the settings that need no layout. Returns whether the frame sizes of all flows are known.
@@ -38,7 +38,7 @@ pub(super) fn check(scenario: &Scenario, root: &mut Scope<'_>) -> bool {
     frames_are_sound
 }
 
-/// Checks the cell format, and that services defined for ATM cells have such cells.
+/// Checks the cell format. A service that is defined for ATM cells needs cells of the ATM format.
 fn cells(scenario: &Scenario, root: &mut Scope<'_>) {
     let (size, payload) = (scenario.cell.size, scenario.cell.payload);
     if !(MIN_PAYLOAD..=MAX_SIZE).contains(&size.bytes) {
@@ -61,7 +61,7 @@ fn cells(scenario: &Scenario, root: &mut Scope<'_>) {
     }
 }
 
-/// Returns a service in use that is defined for ATM cells only.
+/// Returns the name of a service in the scenario that is defined for ATM cells only.
 fn service_of_atm(scenario: &Scenario) -> Option<&'static str> {
     let uses_abr = scenario.vc.values().any(|vc| vc.abr.is_some());
     let uses_gfr = scenario.vc.values().any(|vc| vc.gfr.is_some());
@@ -98,7 +98,7 @@ fn framing(scenario: &Scenario, root: &mut Scope<'_>) {
     if given.max_sdu != standard.max_sdu {
         root.at("aal5").at("max_sdu").refuse_text(given.max_sdu, no_effect);
     }
-    // Without the key `framing`, the fault of these services is in the size of the cells, and has been reported.
+    // Without the key `framing`, the check of the cell format has already reported the fault of these services.
     if scenario.framing.is_some()
         && let Some(service) = service_of_atm(scenario)
     {
@@ -117,7 +117,7 @@ fn name_of(admission: PacketAdmission) -> &'static str {
     }
 }
 
-/// Checks that a port's policy works with packet framing, which does not mark last cells.
+/// Checks that a port's policy works with packet framing, which does not mark the last cell of a packet.
 fn policy(port: &PortConfig, admission: Option<PacketAdmission>, scope: &mut Scope<'_>) {
     let name = port.policy.name();
     let reason = match port.policy {
@@ -154,14 +154,14 @@ fn traffic(scenario: &Scenario, root: &mut Scope<'_>) -> bool {
             scope.refuse_setting(fault);
         }
         let mut table = scope.at("formula");
-        // If one formula was removed, other formulas would contain unknown names.
+        // If a malformed formula was removed, other formulas would contain unknown names.
         let faults = if table.is_malformed() { Vec::new() } else { tcp.options().check_formula() };
         for fault in faults {
             table.refuse_setting(fault);
         }
     });
     each_stack(scenario, root, |stack, scope| {
-        // If this check finds the fault in a setting, the message can name a line.
+        // Check the stack here, so that a message about its settings can name a line.
         if cfg!(target_family = "wasm") && matches!(stack, StackConfig::Quic(_)) {
             scope.refuse("is not available in the lab; use celltrain run on your computer instead");
         }
@@ -216,7 +216,7 @@ fn traffic(scenario: &Scenario, root: &mut Scope<'_>) -> bool {
     frames_are_sound
 }
 
-/// Calls `check` for the common TCP, and for the TCPs of individual flows and of requests.
+/// Calls `check` for the TCP of all flows, and for the TCPs of individual flows and of requests.
 fn each_tcp(scenario: &Scenario, root: &mut Scope<'_>, mut check: impl FnMut(&TcpConfig, &mut Scope<'_>)) {
     check(&scenario.tcp, &mut root.at("tcp").at(scenario.tcp.name()));
     for (name, options) in &scenario.flow {
@@ -231,7 +231,7 @@ fn each_tcp(scenario: &Scenario, root: &mut Scope<'_>, mut check: impl FnMut(&Tc
     }
 }
 
-/// Calls `check` for the common stack, and for the stacks of individual flows and of requests.
+/// Calls `check` for the stack of all flows, and for the stacks of individual flows and of requests.
 fn each_stack(scenario: &Scenario, root: &mut Scope<'_>, mut check: impl FnMut(&StackConfig, &mut Scope<'_>)) {
     if let Some(stack) = &scenario.stack {
         check(stack, &mut root.at("stack").at(stack.name()));
@@ -273,7 +273,7 @@ fn own_traffic(traffic: &TrafficConfig, options: &FlowOptions, scenario: &Scenar
     }
 }
 
-/// Checks packets sent without TCP.
+/// Checks the settings of traffic that is sent without TCP.
 fn packets(pattern: &Pattern<'_>, scenario: &Scenario, scope: &mut Scope<'_>) {
     let Pattern { rate, packet, .. } = *pattern;
     if rate < MIN_RATE || rate > MAX_RATE {
@@ -303,8 +303,8 @@ fn frames(mss: u64, (key, size): (&str, Bytes), scenario: &Scenario, scope: &mut
     collected(size, sdu, cells, scenario, &mut scope.at(key));
 }
 
-/// Checks that AAL5 can carry a frame with an SDU of `sdu` bytes, and that a receiver can reassemble its `cells`.
-/// `size` is the setting to report.
+/// Checks that AAL5 can carry a frame with a payload of `sdu` bytes, and that a receiver can reassemble the frame's
+/// `cells`. `size` is the value of the setting that a fault names.
 fn collected(size: Bytes, sdu: u64, cells: u32, scenario: &Scenario, scope: &mut Scope<'_>) {
     let most = scenario.framing().max_cells();
     let delimits = scenario.framing().framing == Framing::Packets;
@@ -352,8 +352,8 @@ fn window(scenario: &Scenario, root: &mut Scope<'_>) {
     }
 }
 
-/// Checks that the connections of requests can use their TCP or stack. If each connection had its own phase of ticks, it would
-/// need its own clock, and a run has millions of connections.
+/// Checks that the connections of requests can use their TCP or stack. A separate phase of ticks for each connection
+/// would need a separate clock for each connection, and a run has millions of connections.
 fn requests(scenario: &Scenario, root: &mut Scope<'_>) {
     let problem = "gives each connection its own clock, which is not possible for requests; write \"common\"";
     for (kind, name, table) in Table::all(scenario) {
@@ -386,7 +386,7 @@ fn requests(scenario: &Scenario, root: &mut Scope<'_>) {
     }
 }
 
-/// Checks that short requests are not longer than long requests.
+/// Checks that the limit of short requests is not above the limit of long requests.
 fn classes(scenario: &Scenario, root: &mut Scope<'_>) {
     let (short, long) = (scenario.measure.short(), scenario.measure.long());
     let mut measure = root.at("measure");

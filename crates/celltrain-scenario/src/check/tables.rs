@@ -77,7 +77,7 @@ fn edges(
             scope.refuse(format!("is not an edge device; {example}"));
         }
         for fault in config.check(longest_packet(resolved, key, token)?) {
-            // Keys of the discard algorithm are prefixed with the path of its table.
+            // The faults of the discard algorithm have keys that begin with the path of the algorithm's table.
             let discard = config.discard.name();
             match fault.key.strip_prefix(&format!("discard.{discard}.")) {
                 Some(setting) => {
@@ -113,7 +113,7 @@ fn longest_packet(
     Ok(longest)
 }
 
-/// Checks that at least one flow has a stream to be divided into files.
+/// If the size of files is set, checks that at least one flow has a stream that can be divided into files.
 fn files(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
     let Some(size) = resolved.scenario.measure.file_size else { return };
     let no_stream = |own: Option<&FlowOptions>| {
@@ -125,7 +125,7 @@ fn files(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
     }
 }
 
-/// Checks that at least one flow or request uses the common stack.
+/// Checks that at least one flow or request uses the stack of all flows.
 fn common_stack(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
     let scenario = resolved.scenario;
     let Some(common) = &scenario.stack else { return };
@@ -139,8 +139,8 @@ fn common_stack(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
     root.at("stack").at(common.name()).refuse(problem);
 }
 
-/// Checks that a run with `until = "finished"` has files or requests to finish, and that new requests stop opening
-/// before its end.
+/// Checks that a run with `until = "finished"` has files or requests to finish, and that requests stop opening before
+/// the end of the run.
 fn until(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
     let scenario = resolved.scenario;
     if scenario.until.is_duration() {

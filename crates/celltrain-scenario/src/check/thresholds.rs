@@ -32,14 +32,15 @@ const SMALL: f64 = 0.2;
 /// Percentage below which a share of the buffer is doubtful.
 const TINY: f64 = 2.0;
 
-/// Returns a hint if a share of `percent` is tiny. `write` formats a percentage in the original notation.
+/// Returns a hint if a threshold of `percent` of the buffer is tiny. `write` formats a percentage in the user's
+/// notation.
 fn tiny(percent: f64, capacity: u32, write: impl Fn(f64) -> String) -> Option<String> {
     if percent <= 0.0 || percent >= TINY {
         return None;
     }
     let cells = Threshold::Percent(percent).cells(capacity);
     let cells = if cells == 1.0 { "1 cell".to_owned() } else { format!("{} cells", significant(cells)) };
-    // Someone who writes 0.8 % may mean 80 %, and 1.5 % may mean 15 %.
+    // A user who writes 0.8 % may mean 80 %, and a user who writes 1.5 % may mean 15 %.
     let meant = significant(percent * if percent <= 1.0 { 100.0 } else { 10.0 });
     let meant = write(meant.parse().unwrap_or(percent));
     let (percent, capacity) = (significant(percent), grouped(capacity));
@@ -48,7 +49,7 @@ fn tiny(percent: f64, capacity: u32, write: impl Fn(f64) -> String) -> Option<St
 
 /// Formats a number with at most three significant digits.
 fn significant(number: f64) -> String {
-    // The exponential format uses significant digits only.
+    // The exponential format contains only significant digits.
     let rounded: f64 = format!("{number:.2e}").parse().unwrap_or(number);
     rounded.to_string()
 }

@@ -1,4 +1,4 @@
-//! Checks of VCs: their tables, their contracts, their ABR loops, and the rates that links guarantee to them.
+//! Checks of VCs: their tables, their contracts, their ABR control loops, and the rates that links guarantee to VCs.
 
 use std::collections::BTreeMap;
 
@@ -20,11 +20,11 @@ use crate::resolved::ResolvedScenario;
 use crate::scenario::VcOptions;
 use crate::scope::Scope;
 
-/// Bits per second guaranteed to the VCs on each link.
+/// For each link, the sum of the bits per second guaranteed to its VCs.
 type Promised = BTreeMap<LinkIndex, u64>;
 
-/// Checks that every VC table names a VC, that contracts and loops are possible, and that no link guarantees more than
-/// its rate.
+/// Checks that every VC table names a VC, that contracts and ABR control loops are possible, and that no link
+/// guarantees more than its rate.
 pub(super) fn check(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) -> Result<(), Interrupted> {
     if !resolved.scenario.vc.is_empty() {
         tables(resolved, root, root.token())?;
@@ -71,7 +71,7 @@ fn tables(
     Ok(())
 }
 
-/// Returns the VCs that a table applies to.
+/// Returns the VCs to which the table `key` applies.
 fn meant(
     resolved: &ResolvedScenario<'_>,
     key: &str,
@@ -88,7 +88,7 @@ fn meant(
     Ok(vcs)
 }
 
-/// Checks that the network can guarantee a VC's frame rate at the VC's entrance.
+/// Checks that the network can guarantee a VC's frame rate where the VC enters the network.
 fn contract(
     resolved: &ResolvedScenario<'_>,
     gfr: &Gfr,
@@ -113,8 +113,8 @@ fn promise(promised: &mut Promised, links: &[LinkIndex], rate: u64) {
     }
 }
 
-/// Refuses a table that excludes a VC, without notice, from a range with ABR or a guaranteed frame rate. Only one table
-/// applies to a VC.
+/// Refuses a table that gives a VC neither ABR nor a guaranteed frame rate, if the VC also belongs to the range of a
+/// table with one of these services. Only one table applies to a VC, so the VC would lose the service without notice.
 fn taken_out(
     resolved: &ResolvedScenario<'_>,
     root: &mut Scope<'_>,
@@ -145,7 +145,7 @@ fn taken_out(
     Ok(())
 }
 
-/// Checks the `abr` tables: every loop must have both directions.
+/// Checks the `abr` tables. Every ABR control loop needs a VC in each direction.
 fn loops(
     resolved: &ResolvedScenario<'_>,
     promised: &mut Promised,
@@ -196,7 +196,7 @@ fn loops(
     Ok(())
 }
 
-/// Checks one direction of a loop with the parameters in the table `key`.
+/// Checks one direction of an ABR control loop with the parameters in the table `key`.
 fn one_way(
     resolved: &ResolvedScenario<'_>,
     (key, parameters): (&str, &Parameters),
@@ -208,7 +208,7 @@ fn one_way(
     if let Some((table, own)) = resolved.tables.vcs[vc] {
         let mut of_all = root.at("vc");
         let mut scope = of_all.at(table);
-        // If `table` excludes the VC from the table `key`, this fault has already been reported.
+        // If `table` applies to the VC instead of the table `key`, this fault has already been reported.
         if !scope.is_refused() {
             without_another_service(key, own, &mut scope);
         }
@@ -216,7 +216,7 @@ fn one_way(
     let path = &resolved.channels.vcs[vc].path;
     let part = atm_part(&graph.nodes, &graph.links, path);
     let wrong = parameters.check(graph.links[path[part.start]].rate);
-    // Ignore a faulty rate in the sum.
+    // A faulty rate does not count in the sum of guaranteed rates.
     let mcr = if wrong.iter().any(|fault| fault.key == "mcr") { 0 } else { parameters.mcr.bits_per_second };
     for fault in wrong {
         root.at("vc").at(key).at("abr").refuse_setting_once(fault);
@@ -249,7 +249,8 @@ fn without_another_service(key: &str, own: &VcOptions, scope: &mut Scope<'_>) {
     }
 }
 
-/// Checks that all ports with a table on the path of an ABR VC have an allocator, since each of them controls its rate.
+/// Checks that all ports with a table on the path of an ABR VC have an allocator, since each port must set the rate of
+/// the VC.
 fn with_allocators(resolved: &ResolvedScenario<'_>, vc: VcIndex, root: &mut Scope<'_>) {
     let vc = &resolved.channels.vcs[vc];
     for &link in &vc.path {
@@ -259,7 +260,7 @@ fn with_allocators(resolved: &ResolvedScenario<'_>, vc: VcIndex, root: &mut Scop
         let mut of_all = root.at("port");
         let mut port = of_all.at(table);
         let mut scope = port.at("allocator");
-        // If the allocator was refused or misspelt, do not also report it as missing.
+        // If the allocator was refused or is misspelt, do not also report the allocator as missing.
         if !scope.is_faulty() {
             let problem = format!(
                 "is missing, but {} carries the ABR VC {}; choose the allocator that sets the rate of its source: {}",

@@ -59,7 +59,8 @@ pub(super) fn of_network(network: &Network, warnings: &mut Vec<Warning>) {
     large_cells(network, warnings);
 }
 
-/// Warns of ranges that extend beyond the last connection, because they probably contain a wrong number.
+/// Warns of ranges of names that extend beyond the last connection, because such a range probably contains a wrong
+/// number.
 fn beyond(
     resolved: &ResolvedScenario<'_>,
     warnings: &mut Vec<Warning>,
@@ -86,7 +87,7 @@ fn beyond(
     Ok(())
 }
 
-/// Warns of TCP settings for all connections that no connection uses, because all have a real stack.
+/// Warns of TCP settings that no connection uses, because every connection has a real stack.
 fn unused_tcp(scenario: &Scenario, warnings: &mut Vec<Warning>) {
     if let Some(stack) = scenario.stack.as_ref().filter(|_| scenario.tcp != vanilla()) {
         let key = join("tcp", scenario.tcp.name());
@@ -95,7 +96,7 @@ fn unused_tcp(scenario: &Scenario, warnings: &mut Vec<Warning>) {
     }
 }
 
-/// Warns of constants and state that no formula uses. They are probably misspelt.
+/// Warns of constants and state variables that no formula uses. Their names are probably misspelt.
 fn unused(scenario: &Scenario, warnings: &mut Vec<Warning>) {
     let of_ports = scenario.port.iter().flat_map(|(name, port)| {
         let at = |kind: &str, which: &str| join(&join(&join("port", name), kind), which);
@@ -120,7 +121,7 @@ fn unused(scenario: &Scenario, warnings: &mut Vec<Warning>) {
     }
 }
 
-/// Warns of thresholds that were probably meant as a percentage or as a single cell.
+/// Warns of thresholds that were probably meant as a percentage or as one cell.
 fn meant_otherwise(scenario: &Scenario, warnings: &mut Vec<Warning>) {
     const MOST: usize = 3;
     let doubts = scenario.port.iter().flat_map(|(name, port)| {
@@ -182,8 +183,8 @@ fn rates(
     Ok(())
 }
 
-/// Warns of segments that time out before they leave their host. The host's queue then grows until an acknowledgement
-/// arrives.
+/// Warns of retransmission timeouts that are shorter than the transmission of a segment by its host. The host's queue
+/// then grows until an acknowledgement arrives.
 fn timeouts(
     resolved: &ResolvedScenario<'_>,
     warnings: &mut Vec<Warning>,
@@ -237,7 +238,7 @@ fn timeouts(
     Ok(())
 }
 
-/// Returns the warning of a timeout that is shorter than the time, in seconds, that a segment takes on a link.
+/// Returns the warning about a timeout that is shorter than the transmission time of a segment on a link, in seconds.
 fn too_short(key: String, (timeout, sending): (Duration, f64), link: &str, sender: &str) -> Warning {
     let message = format!(
         "retransmission timeouts of {timeout} are shorter than the {:.3}us that a segment takes on {link}: {sender} sends \
@@ -248,7 +249,8 @@ fn too_short(key: String, (timeout, sending): (Duration, f64), link: &str, sende
     Warning { key, message }
 }
 
-/// Warns of requests that need more than the rate of a link, so that connections accumulate as long as the run lasts.
+/// Warns of requests that need more than the rate of a link, so that the number of open connections grows throughout
+/// the run.
 fn loads(resolved: &ResolvedScenario<'_>, warnings: &mut Vec<Warning>) {
     let ResolvedScenario { scenario, layout, channels, requests, .. } = resolved;
     let framing = scenario.framing();
@@ -285,7 +287,7 @@ fn remedy(group: &RequestGroup, factor: f64, scenario: &Scenario) -> (&'static s
     match &group.arrivals {
         Arrivals::Poisson { .. } => {
             let load = scenario.requests.get(&group.name).map_or(0.0, |own| own.load);
-            // Round down to three digits, so that the load is stable.
+            // Round the advised load down to three decimals, so that it does not exceed the rate of the link.
             let stable = (load * factor * 1e3).floor() / 1e3;
             let advice = if factor > 0.0 { format!("The largest stable load is {stable}.") } else { others };
             ("load", load.to_string(), advice)
@@ -300,9 +302,10 @@ fn remedy(group: &RequestGroup, factor: f64, scenario: &Scenario) -> (&'static s
     }
 }
 
-/// Warns of ports that mark packets if no end system uses ECN, and of TCPs that use ECN if no port marks packets.
+/// Warns of ports that mark packets although no end system uses ECN, and of TCPs that use ECN although no port marks
+/// packets.
 fn marks(scenario: &Scenario, warnings: &mut Vec<Warning>) {
-    // ABR also uses marks, and edge devices copy the marks of its switches into packets.
+    // Allocators of ABR also set marks in cells, and edge devices copy these marks into packets.
     if scenario.vc.values().any(|vc| vc.abr.is_some()) {
         return;
     }
@@ -331,13 +334,14 @@ fn marks(scenario: &Scenario, warnings: &mut Vec<Warning>) {
     }
 }
 
-/// Returns the common stack, and the stacks of individual flows and of requests.
+/// Returns the stack of all flows, and the stacks of individual flows and of requests.
 fn each_stack(scenario: &Scenario) -> impl Iterator<Item = &StackConfig> {
     let of_flows = scenario.flow.values().filter_map(|flow| flow.stack.as_ref());
     scenario.stack.iter().chain(of_flows).chain(Table::all(scenario).filter_map(|(_, _, table)| table.own_stack()))
 }
 
-/// Warns of settings without effect because another setting is missing. A setting equal to its default is not reported.
+/// Warns of settings that have no effect because another setting is missing. A setting equal to its default is not
+/// reported.
 fn companions(scenario: &Scenario, warnings: &mut Vec<Warning>) {
     let mut warn = |table: &str, key: &str, reason: &str| {
         let key = join_setting(table, key);
@@ -458,7 +462,7 @@ fn of_variant(tcp: &TcpConfig) -> Vec<(&'static str, &'static str)> {
     found
 }
 
-/// Warns of incasts without a query during the run.
+/// Warns of incasts whose first query arrives after the end of the run.
 fn queries(scenario: &Scenario, warnings: &mut Vec<Warning>) {
     let end = scenario.duration;
     for (kind, name, table) in Table::all(scenario) {
@@ -474,8 +478,8 @@ fn queries(scenario: &Scenario, warnings: &mut Vec<Warning>) {
     }
 }
 
-/// Warns of cells that are longer than every packet, on links that carry whole cells: each packet then takes the time of a
-/// cell.
+/// Warns of cells that are longer than every packet, on links that carry whole cells. Each packet then takes the
+/// transmission time of a cell.
 fn large_cells(network: &Network, warnings: &mut Vec<Warning>) {
     let aal5 = &network.aal5;
     let is_delimited = aal5.framing == Framing::Packets && aal5.cell != CellFormat::ATM;

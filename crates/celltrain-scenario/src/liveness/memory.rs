@@ -11,15 +11,15 @@ use typed_index_collections::{TiVec, ti_vec};
 
 use super::reasons;
 
-/// Number of queues that are tested. A switch has thousands of queues, almost all of them alike.
+/// Maximum number of queues that are tested. A switch may have thousands of queues, almost all of which are alike.
 const MOST_QUEUES: usize = 64;
 
-/// Offers a cell of each queue to a pool while its shared part is empty, and then while a cell of another queue is in
-/// it. Returns the fault of the pool's policy, if one queue gets no cell.
+/// Offers a cell of each queue to a pool while the pool's shared part is empty, and then while it contains a cell of
+/// another queue. Returns the fault of the pool's policy if the policy refuses every cell of a queue.
 pub fn probe(memory: &MemoryConfig, pool: PoolIndex, cell: CellFormat) -> Option<String> {
     let config = &memory.pools[pool];
-    // A policy with predictions uses a list that exists only during a run. Checking a scenario must not execute the code of a
-    // Python class.
+    // Do not test a policy that uses predictions, which exist only during a run, or a Python class, because checking a
+    // scenario must not execute a user's code.
     let is_unknown = matches!(config.policy, MemoryPolicyConfig::Python(_)) || config.policy.needs_predictions();
     if config.cells == 0 || is_unknown {
         return None;
@@ -68,10 +68,11 @@ pub fn probe(memory: &MemoryConfig, pool: PoolIndex, cell: CellFormat) -> Option
     None
 }
 
-/// Returns the reason for a refusal by a formula, after a colon; empty if there is none.
+/// Returns a colon and the reason for a refusal by a formula; an empty text if there is no reason.
 fn why(formula: &Formula, info: &PoolInfo<'_>, view: &View<'_>, queue: PoolQueue) -> String {
     let clauses = formula.why_refused(info, view, queue);
-    // A tie between other values, such as priorities, requires a different remedy.
+    // Give the advice only about comparisons of cells, because a tie between other values, such as priorities, needs a
+    // different remedy.
     let is_about_cells = clauses.iter().any(|clause| clause.text.contains(['Q', 'q']));
     reasons(&clauses, if is_about_cells { "; add \"Q <= ... or\"" } else { "" })
 }

@@ -1,4 +1,4 @@
-//! Tests that the probe reports policies that deliver little or nothing, and reports no other policies.
+//! Tests that the probe of policies reports policies that deliver little or nothing, and no other policies.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ fn texts(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
     entries.iter().map(|(name, text)| ((*name).to_string(), (*text).to_string())).collect()
 }
 
-/// Each of these policies passed all other checks but delivered next to nothing, with a fairness of 1.
+/// Each policy in this test passed all other checks, but delivered almost nothing, with a fairness of 1.
 #[test]
 fn a_policy_formula_that_admits_no_frame_is_reported_with_the_clause_that_causes_it() {
     const EMPTY: &str = "refuses every frame while the buffer is empty";
@@ -118,7 +118,7 @@ fn a_policy_that_stops_admitting_frames_forever_is_reported() {
     let expected = "refuses every frame while the buffer is empty, after the first 6 of 64 frames: sent < 40 is 40 < 40; add \"X <= ... or\"";
     assert_eq!(refusals(closing), [expected]);
 
-    // This policy begins to admit frames after its first refusal, and never stops admitting them.
+    // The policy `opens` begins to admit frames after its first refusal, and never stops admitting frames.
     let opens = Table { state: open(), on_refusal: texts(&[("open", "1")]), ..table("open > 0") };
     assert_eq!(refusals(opens), [""; 0]);
 }
@@ -164,7 +164,7 @@ fn a_policy_threshold_of_zero_cells_is_reported() {
     assert_eq!(refusals_of(Box::new(policy.build(1000, &VCS))), ["refuses every frame while a single cell waits"]);
 }
 
-/// In a buffer of one cell, a second cell cannot be tested.
+/// In a buffer of one cell, the probe cannot offer a frame while a cell is waiting.
 #[test]
 fn for_a_small_buffer_the_check_of_a_policy_uses_frames_that_fit_into_it() {
     let found = |admit: &str, capacity| {
@@ -173,7 +173,8 @@ fn for_a_small_buffer_the_check_of_a_policy_uses_frames_that_fit_into_it() {
         probe(Box::new(policy), &port_info, &VCS, Time(1000), ROUNDS).refusals
     };
     assert_eq!(found("X <= 0", 1), [""; 0]);
-    // In a small buffer, a frame of 12 cells takes up a large part of the space.
+    // A buffer of less than 120 cells is not probed with frames of 12 cells, because a frame takes up a large part of
+    // it.
     assert_eq!(found("X < 10", 119), [""; 0]);
     assert_eq!(found("X < 10", 120).len(), 1);
     assert_eq!(found("X < 0", 1).len(), 1);

@@ -1,4 +1,4 @@
-//! Pools of a memory, and the cells that they have.
+//! Resolves the pools of a memory, and the number of cells in each pool.
 
 use celltrain_core::memory::{PoolConfig, PoolIndex, QueueConfig, QueueIndex, Side};
 use typed_index_collections::TiVec;
@@ -8,7 +8,7 @@ use crate::memory_options::PoolOptions;
 use crate::scope::Scope;
 
 impl Resolver<'_> {
-    /// Assigns cells to every pool, and checks that they fit into the memory.
+    /// Determines the number of cells of every pool, and checks that the pools fit into the memory.
     pub(super) fn pools(
         &self,
         queues: &TiVec<QueueIndex, QueueConfig>,
@@ -85,7 +85,7 @@ impl Resolver<'_> {
         self.options.pool.iter().enumerate().map(pool).collect()
     }
 
-    /// Adds up the cells of the memory that one side uses.
+    /// Adds up the cells that reserves, headrooms and pools of one side take from the memory.
     fn taken(&self, side: Side, queues: &TiVec<QueueIndex, QueueConfig>) -> Taken {
         let mut taken = Taken::default();
         for (number, pool) in self.options.pool.values().enumerate().filter(|(_, pool)| pool.side == side) {
@@ -99,12 +99,12 @@ impl Resolver<'_> {
     }
 }
 
-/// Number of the memory's cells that one side uses.
+/// Numbers of cells that the ingress side or the egress side takes from the memory.
 #[derive(Default)]
 struct Taken {
     reserves: u64,
     headrooms: u64,
-    /// Cells of the pools whose size is set.
+    /// Number of cells of the pools whose size is set.
     pools: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Entries of the key `queue`, which define a memory's queues and their settings.
+//! Resolves the entries of the key `queue`, which set the properties of a memory's queues.
 
 use std::collections::BTreeSet;
 
@@ -66,7 +66,7 @@ impl<'a> Resolver<'a> {
         queues
     }
 
-    /// Checks an entry of `queue` and resolves it, unless its pool is unknown.
+    /// Checks and resolves an entry of `queue`. Returns `None` if the pool of the entry is unknown.
     pub(super) fn rule(
         &self,
         options: &'a QueueOptions,
@@ -110,7 +110,8 @@ impl<'a> Resolver<'a> {
         Some(Rule { pool, side: config.side, links, options })
     }
 
-    /// Returns the links and priorities that have a queue on a side: those that VCs use, and those that entries name.
+    /// Returns the pairs of a link and a priority that have a queue on a side: the pairs that VCs use, and the pairs
+    /// that entries of `queue` name.
     fn pairs(&self, side: Side, ports: &[LinkIndex], rules: &[Rule<'_>]) -> BTreeSet<(LinkIndex, u8)> {
         let mut pairs = BTreeSet::new();
         for (number, vc) in self.channels.vcs.iter_enumerated() {

@@ -1,6 +1,6 @@
-//! A stack written as a Python class. The program that reads scenarios provides the interpreter.
+//! A transport stack written as a Python class. The program that reads scenarios provides the Python interpreter.
 //!
-//! Source: the class. `docs/real-stacks.md` shows how to write one.
+//! Source: the user's class. `docs/real-stacks.md` shows how to write such a class.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -13,13 +13,14 @@ use serde::{Deserialize, Serialize};
 
 use super::StackSizes;
 
-/// A user-defined transport stack as a Python class. Its module is imported in the process that executes the run. A run
-/// does not show whether it would repeat: `celltrain check` runs its beginning twice and compares the results.
+/// A transport stack of your own, as a Python class. The module of the class is imported in the process that executes
+/// the run. One run does not show whether the class gives the same results again: `celltrain check` executes the
+/// beginning of a run twice and compares the results.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "PythonStack")]
 pub struct Config {
-    /// The class: its module, a colon and its name, such as `mine:Mine`.
+    /// The class, as the name of its module, a colon and the name of the class, such as `mine:Mine`.
     #[schemars(extend("x-expect" = "a module and a class, such as \"mine:Mine\""))]
     pub class: String,
     /// Settings of the class, by name.
@@ -34,12 +35,12 @@ fn usual_mss() -> Bytes {
     Bytes { bytes: 512 }
 }
 
-/// Returns the faults of a class and its settings, by key.
+/// Function that returns the faults of a Python class and its settings, by key.
 pub type Check = fn(&Config) -> Vec<Fault>;
 
 static CHECK: OnceLock<Check> = OnceLock::new();
 
-/// Sets the function that checks Python classes of stacks in this process. Later calls have no effect.
+/// Sets the function that checks Python classes of stacks in this process. Only the first call has an effect.
 pub fn provide(check: Check) {
     CHECK.get_or_init(|| check);
 }
@@ -62,5 +63,5 @@ impl Config {
     }
 }
 
-/// For stacks outside the simulation, the window is not used.
+/// Placeholder for the window, which is not used for stacks outside the simulation.
 const WINDOW: u64 = 65_535;

@@ -1,6 +1,7 @@
 //! Settings of QUIC.
 //!
-//! Source: quinn-proto 0.11.19, `config/transport.rs`. Connections are not encrypted, and the path's MTU is known.
+//! Source: quinn-proto 0.11.19, `config/transport.rs`. Connections are not encrypted, and the sender knows the MTU of
+//! the path.
 
 use celltrain_core::error::Fault;
 use celltrain_core::units::{Bytes, Duration};
@@ -9,22 +10,22 @@ use serde::{Deserialize, Serialize};
 
 use super::StackSizes;
 
-/// QUIC of quinn-proto at both ends of a connection, with a stream for each file and burst.
+/// QUIC of quinn-proto at the two ends of a connection. Each file or burst is a stream of the connection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "Quic")]
 pub struct Config {
-    /// Congestion control.
+    /// Congestion control of the sender.
     pub congestion: QuicCongestion,
-    /// Length of a full packet, with the headers of UDP and IP.
+    /// Length of a full packet, including the headers of UDP and IP.
     pub mtu: Bytes,
-    /// Flow control: amount of data that the sender may send before the receiver reads it.
+    /// Limit of flow control: amount of data that the sender may send before the receiver reads it.
     pub receive_window: Bytes,
-    /// Data that the sender keeps until it is acknowledged. Default: eight times the receiver's window.
+    /// Maximum amount of unacknowledged data that the sender stores. Default: eight times the receiver's window.
     pub send_buffer: Option<Bytes>,
-    /// Congestion window at the start; 12000 bytes when absent.
+    /// Congestion window at the start of a connection. Default: 12000 bytes.
     pub initial_window: Option<Bytes>,
-    /// Round-trip time that is assumed until one has been measured.
+    /// Round-trip time that QUIC assumes until it has measured a round-trip time.
     pub initial_rtt: Duration,
     /// Longest time for which the receiver may delay an acknowledgement, if the sender requests a limit. Default: the
     /// receiver's own limit of 25 ms.
@@ -53,24 +54,26 @@ pub enum QuicCongestion {
     NewReno,
     /// CUBIC (RFC 8312).
     Cubic,
-    /// BBR, version 1, paced by the window.
+    /// BBR, version 1. Its pacing rate is derived from the congestion window.
     Bbr,
 }
 
-/// UDP packets with 1200 bytes (RFC 9000, 14), after 28 bytes of headers.
+/// Minimum MTU: UDP payloads of 1200 bytes (RFC 9000, 14) and 28 bytes of headers.
 const MIN_MTU: u64 = 1228;
-/// The largest packet with LLC/SNAP in the 65535 bytes of an AAL5 frame (RFC 2684, ITU-T I.363.5).
+/// Maximum MTU: the largest packet that fits with LLC/SNAP into the 65535 bytes of an AAL5 frame (RFC 2684, ITU-T
+/// I.363.5).
 const MAX_MTU: u64 = 65_527;
-/// Number of bytes in an MTU that are not the payload of a segment of the simulation's TCP. Results count data in such
-/// segments.
+/// Number of bytes by which the MTU of simulated TCP exceeds the payload of its segments. Results count the data of
+/// QUIC in segments of this payload.
 const HEADERS: u64 = 40;
-/// quinn-proto reduces a window to two packets at most.
+/// Minimum window in packets. quinn-proto never reduces a window below two packets.
 const MIN_PACKETS: u64 = 2;
-/// The largest buffer is the same as for other stacks.
+/// Maximum size of a buffer in bytes, as for other stacks.
 const MAX_BUFFER: u64 = 1 << 30;
 const MIN_RTT: Duration = Duration::from_microseconds(1);
 const MAX_RTT: Duration = Duration::from_milliseconds(10_000);
-/// quinn-proto's timers ignore shorter times, and a receiver on a short path waits at most 25 ms, its own limit.
+/// Range of the delay of acknowledgements. quinn-proto's timers ignore times below 1 ms, and a receiver on a short path
+/// waits at most 25 ms, which is its own limit.
 const ACK_DELAYS: [Duration; 2] = [Duration::from_milliseconds(1), Duration::from_milliseconds(25)];
 
 impl Config {

@@ -1,6 +1,7 @@
 //! Settings of smoltcp.
 //!
-//! Source: smoltcp 0.14, `socket/tcp.rs`. Its other settings are fixed: an RTO from 1 to 60 s, timers of 1 ms.
+//! Source: smoltcp 0.14, `socket/tcp.rs`. All other settings of smoltcp are fixed: an RTO from 1 to 60 s, and timers of
+//! 1 ms.
 
 use celltrain_core::error::Fault;
 use celltrain_core::units::{Bytes, Duration};
@@ -9,21 +10,21 @@ use serde::{Deserialize, Serialize};
 
 use super::StackSizes;
 
-/// The TCP of smoltcp at both ends of a connection.
+/// The TCP of smoltcp at the two ends of a connection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "Smoltcp")]
 pub struct Config {
-    /// Congestion control.
+    /// Congestion control of the sender.
     pub congestion: SmoltcpCongestion,
-    /// Payload of a full segment. The MTU is 40 bytes more.
+    /// Payload of a full segment. The MTU is 40 bytes larger.
     pub mss: Bytes,
-    /// The receiver's buffer, which is the largest window that it advertises.
+    /// Size of the receiver's buffer, which is the largest window that the receiver advertises.
     pub receive_window: Bytes,
-    /// The sender's buffer; as large as the receiver's when absent.
+    /// Size of the sender's buffer. Default: the size of the receiver's buffer.
     pub send_buffer: Option<Bytes>,
-    /// Longest time for which the receiver waits for a second segment before it acknowledges the first. With 0s, every
-    /// segment is acknowledged at once.
+    /// Longest time for which the receiver waits for a second segment before it acknowledges the first segment. With
+    /// 0s, the receiver acknowledges every segment at once.
     pub ack_delay: Duration,
     /// True if a segment that is not full waits until all earlier data is acknowledged.
     pub nagle: bool,
@@ -63,17 +64,18 @@ pub enum SmoltcpCongestion {
 pub enum SmoltcpReads {
     /// The application reads before smoltcp acknowledges the data.
     BeforeAcks,
-    /// After smoltcp has acknowledged the data, which reduces the advertised window.
+    /// The application reads after smoltcp has acknowledged the data. Unread data reduces the advertised window.
     AfterAcks,
 }
 
-/// smoltcp treats a smaller MSS as an attack.
+/// Minimum MSS in bytes. smoltcp treats a smaller MSS as an attack.
 const MIN_MSS: u64 = 48;
-/// 65535 bytes minus the headers of TCP and IP.
+/// Maximum MSS: 65535 bytes minus the headers of TCP and IP.
 const MAX_MSS: u64 = 65_495;
-/// The largest window that a window scale of 14 can express (RFC 7323); smoltcp refuses a larger buffer.
+/// Maximum size of a buffer: the largest window that a window scale of 14 can express (RFC 7323). smoltcp refuses a
+/// larger buffer.
 const MAX_BUFFER: u64 = 1 << 30;
-/// RFC 1122 (4.2.3.2) allows half a second.
+/// Maximum delay of an acknowledgement: half a second, as RFC 1122 (4.2.3.2) allows.
 const MAX_ACK_DELAY: Duration = Duration::from_milliseconds(500);
 
 impl Config {

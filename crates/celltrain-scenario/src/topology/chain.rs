@@ -1,4 +1,5 @@
-//! Switches in a row. Long connections cross all links between switches, and cross connections only one link each.
+//! Switches in a row. Long connections cross all links between switches, and each cross connection crosses one of these
+//! links.
 //!
 //! Source: `docs/mechanisms.md` 7 (Chiussi, Xia and Kumar; Li, Siu, Tzeng, Ikeda and Suzuki).
 
@@ -14,10 +15,10 @@ use super::{Configure, Congests, Layout, Route, Size};
 use crate::scope::Scope;
 
 /// A chain of switches, also called a parking lot: m + 1 switches with m links between them, long connections that
-/// cross all m links, and c connections on each link that cross no other. Nodes are `sw1` to `sw(m+1)`, `long-source1`,
-/// `long-destination1`, `cross-source1`, `cross-destination1` and so on. Flows are `long1` and so on, then `cross1` and
-/// so on, link by link: those on the first link are `cross1` to `crossC`, where C = `cross`. The port `bottleneck` is
-/// `sw1->sw2`.
+/// cross all m links, and c cross connections on each link that cross no other link between switches. Nodes are `sw1`
+/// to `sw(m+1)`, `long-source1`, `long-destination1`, `cross-source1`, `cross-destination1` and so on. Flows are
+/// `long1` and so on, then `cross1` and so on, link by link: the flows that cross only the first link are `cross1` to
+/// `crossC`, where C = `cross`. The port `bottleneck` is `sw1->sw2`.
 ///
 /// Source: `docs/mechanisms.md` 7 (Chiussi, Xia and Kumar; Li, Siu, Tzeng, Ikeda and Suzuki).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -31,8 +32,8 @@ pub struct Config {
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 100_000))]
     pub long: u32,
-    /// c: number of connections on each of these links that cross only this link. They enter at one switch and leave at
-    /// the next.
+    /// c: number of connections on each link between switches that cross no other link between switches. They enter at
+    /// one switch and leave at the next switch.
     #[schemars(range(min = 0, max = 100_000))]
     pub cross: u32,
     /// Rate of every link between switches.

@@ -1,4 +1,4 @@
-//! Tests for all topologies, run on the small sample of each topology.
+//! Tests that every topology must pass, on the small sample of each topology.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -39,7 +39,7 @@ fn the_predicted_size_of_a_topology_equals_the_size_of_the_built_network() {
         let found =
             [layout.graph.nodes.len(), layout.graph.links.len(), layout.flows.len()].map(|number| number as u64);
         assert_eq!([size.nodes, size.links, size.flows], found, "{}", topology.name());
-        // For a general network, only the layout shows the number of crossings.
+        // In a general network, the number of links that data crosses is unknown before the layout.
         let is_known = !matches!(topology, Topology::Network(_));
         let crossings = crossings as u64;
         assert!(size.crossings == crossings || (!is_known && size.crossings < crossings), "{}", topology.name());
@@ -102,7 +102,7 @@ fn the_error_for_a_topology_that_is_too_large_names_the_key_that_sets_its_size()
     }
 }
 
-/// Work that regularly checks for cancellation.
+/// A phase of work that regularly checks whether it has been cancelled.
 type Phase<'a> = &'a dyn Fn(&CancellationToken<'_>) -> Result<(), Interrupted>;
 
 #[test]

@@ -12,16 +12,16 @@ use super::links::{check_delay, check_rate, oc3};
 use super::{Configure, Layout, Route, Size};
 use crate::scope::Scope;
 
-/// N sources, each behind an IP/ATM edge device, send through two switches to N destinations, also behind edge devices.
-/// Nodes are `source1`, `edge1`, `sw1`, `sw2`, `far-edge1`, `destination1` and so on. Flows are `tcp1` and so on; those
-/// in the other direction follow. The port `bottleneck` is `sw1->sw2`.
+/// N sources, each behind an IP/ATM edge device, send through two switches to N destinations, each behind an edge
+/// device. Nodes are `source1`, `edge1`, `sw1`, `sw2`, `far-edge1`, `destination1` and so on. Flows are `tcp1` and so
+/// on, first all flows from sources, then all flows from destinations. The port `bottleneck` is `sw1->sw2`.
 ///
 /// Source: draft-jagan-e2e-traf-mgmt-00, Figure 1; `docs/mechanisms.md` 7.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Internetwork")]
 pub struct Config {
-    /// N: number of sources, each with its own destination and connection.
+    /// N: number of sources. Each source has its own destination and connection.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub sources: u32,
     /// Rate of every link.
@@ -29,7 +29,7 @@ pub struct Config {
     pub link_rate: BitRate,
     /// Propagation delay between a host and its edge device, one way.
     pub ip_delay: Duration,
-    /// Propagation delay between the switches, one way; links between switches and edge devices have no delay.
+    /// Propagation delay between the switches, one way. Links between switches and edge devices have no delay.
     pub atm_delay: Duration,
     /// True if every destination also sends to its source.
     #[serde(default)]

@@ -1,4 +1,4 @@
-//! Leaf switches with hosts, each connected to every spine switch.
+//! A leaf-spine network: leaf switches with hosts, and a link from each leaf switch to every spine switch.
 //!
 //! Source: this project. The networks of Alizadeh and others (CONGA, SIGCOMM 2014), Figure 1, have the same form.
 
@@ -14,8 +14,8 @@ use crate::limits::{MAX_RATE, MIN_RATE};
 use crate::scope::Scope;
 
 /// A leaf-spine network: hosts at leaf switches, and a link from each leaf switch to each spine switch. Nodes are
-/// `host1` and so on, leaf by leaf, `leaf1` and `spine1` and so on. It has no flows of its own; tables `requests` and
-/// `incast` describe its traffic. The port `bottleneck` is `leaf1->spine1`.
+/// `host1` and so on, leaf by leaf, `leaf1` and `spine1` and so on. The topology has no flows of its own: the tables
+/// `requests` and `incast` describe the traffic. The port `bottleneck` is `leaf1->spine1`.
 ///
 /// Source: this project.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -25,7 +25,7 @@ pub struct Config {
     /// Number of leaf switches.
     #[schemars(range(min = 2, max = 10_000))]
     pub leaves: u32,
-    /// Number of spine switches: also the number of shortest paths between hosts of different leaf switches.
+    /// Number of spine switches, which is also the number of shortest paths between hosts at different leaf switches.
     #[schemars(range(min = 1, max = 10_000))]
     pub spines: u32,
     /// Number of hosts at each leaf switch.
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn oversubscription_divides_the_link_rate_of_the_hosts_among_the_uplinks_of_a_leaf() {
-        // Two hosts send at 155.52 Mb/s each. Three uplinks share half of their total rate.
+        // A leaf switch has two hosts of 155.52 Mb/s each. Its three uplinks share half of the hosts' total rate.
         assert_eq!(sample().rate_of_uplinks(), BitRate::from_bits_per_second(51_840_000));
         assert_eq!(Config { oversubscription: None, ..sample() }.rate_of_uplinks(), sample().host_rate);
     }

@@ -1,4 +1,4 @@
-//! Rates and delays of links, and tables with the values for individual hosts.
+//! Rates and delays of links, and tables with rates and delays for the links of individual hosts.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,8 @@ pub fn check_delay(key: &str, delay: Duration, scope: &mut Scope<'_>) {
     }
 }
 
-/// Tables of rates and delays, keyed by host name. A host name is a stem and a number, such as `host1`.
+/// Tables of the rates and delays of hosts' links, by the name of the host. The name of a host is a stem and a number,
+/// such as `host1`.
 #[derive(Clone, Copy)]
 pub(super) struct Access<'a> {
     pub(super) rates: &'a BTreeMap<String, BitRate>,
@@ -36,7 +37,8 @@ pub(super) struct Access<'a> {
 }
 
 impl Access<'_> {
-    /// Refuses names that match none of the hosts `stem1` to `stemN`, and values outside the ranges for links.
+    /// Refuses names that match none of the hosts `stem1` to `stemN`, and rates and delays outside the ranges for
+    /// links.
     pub(super) fn check(self, stem: &str, hosts: u32, scope: &mut Scope<'_>) {
         let names = self.rates.keys().map(|name| (RATES, name));
         for (key, name) in names.chain(self.delays.keys().map(|name| (DELAYS, name))) {
@@ -56,12 +58,12 @@ impl Access<'_> {
         }
     }
 
-    /// Returns the rate and the delay of a host's link; `rate` and `delay` are the defaults.
+    /// Returns the rate and the delay of a host's link. `rate` and `delay` are the defaults for hosts without an entry.
     pub(super) fn of(self, host: &str, rate: BitRate, delay: Duration) -> (BitRate, Duration) {
         (of_host(self.rates, host).unwrap_or(rate), of_host(self.delays, host).unwrap_or(delay))
     }
 
-    /// Returns the number of keys in both tables.
+    /// Returns the number of keys in the two tables together.
     pub(super) fn len(self) -> usize {
         self.rates.len().saturating_add(self.delays.len())
     }
@@ -69,26 +71,27 @@ impl Access<'_> {
 
 const RATES: &str = "access_rates";
 const DELAYS: &str = "access_delays";
-/// Key for all hosts without an entry in a table.
+/// Key of the entry for all hosts without an entry of their own.
 const DEFAULT: &str = "default";
 
-/// Looks up a host in a table. Uses the entry with its name, the first range that contains it, or the default entry.
+/// Looks up a host in a table: the entry with the host's name, or else the first range that contains the host, or else
+/// the entry `default`.
 fn of_host<T: Copy>(table: &BTreeMap<String, T>, host: &str) -> Option<T> {
     by_name(table, host).or_else(|| table.get(DEFAULT)).copied()
 }
 
-/// Returns whether a key is the name of a host, a range of hosts, or the default.
+/// Returns whether a key is the name of a host, a range of hosts, or `default`.
 fn stands_for_some(name: &str, stem: &str, hosts: u32) -> bool {
     let number = |name: &str| name.parse::<u32>().ok().filter(|n| (1..=hosts).contains(n) && *name == n.to_string());
     let Some(numbers) = name.strip_prefix(stem) else { return name == DEFAULT };
     match numbers.split_once('-') {
-        // A range may extend beyond the last host.
+        // A range of hosts may extend beyond the last host.
         Some((first, last)) => number(first).is_some_and(|first| last.parse::<u32>().is_ok_and(|last| last >= first)),
         None => number(numbers).is_some(),
     }
 }
 
-/// Returns the first link from which all the given paths are identical.
+/// Returns the first link from which on all given paths are identical; `None` if there is no such link.
 #[expect(clippy::arithmetic_side_effects, reason = "no overflow: these are indices of lists in memory")]
 pub(crate) fn meeting(paths: &[&[LinkIndex]]) -> Option<LinkIndex> {
     let (first, others) = paths.split_first()?;

@@ -1,7 +1,7 @@
 //! Topologies: the nodes, links and flows of a scenario.
 //!
 //! A new topology needs one file in this directory, two lines in this file, one page under `docs/models/` and one
-//! scenario. They provide the name in scenarios, the Python class and the tests for all topologies.
+//! scenario. The topology then has a name in scenarios and a Python class, and the tests for all topologies include it.
 //! `docs/adding-a-topology.md` explains the steps.
 
 pub(crate) mod search;
@@ -28,51 +28,54 @@ use crate::scope::Scope;
 registry! {
     /// The topology: a table whose only key is the name of its kind.
     pub enum Topology(module::Config) {
-        /// N sources, two switches and N destinations. Only the link between the switches is congested.
+        /// N sources, two switches and N destinations. Only the link between the two switches is congested.
         n_source: NSource,
-        /// Groups of sources. At a local switch, the VCs of a group merge into one VC, and these VCs share a link.
+        /// Groups of sources. The VCs of a group merge into one VC at a local switch, and the merged VCs of all groups
+        /// share a link.
         vc_merge: VcMerge,
-        /// IP networks on both sides of an ATM network; each source and destination has its own edge device.
+        /// IP networks on two sides of an ATM network. Each source and each destination has its own edge device.
         internetwork: Internetwork,
-        /// Switches in a row (parking lot): long connections cross all links between switches, and other connections
-        /// cross one link each.
+        /// Switches in a row (parking lot). Long connections cross all links between switches, and each cross
+        /// connection crosses one of these links.
         chain: Chain,
-        /// Hosts around one switch. All send to one host, each sends to its neighbour, or each sends to every other
-        /// host.
+        /// Hosts around one switch. All other hosts send to one host, or each host sends to its neighbour, or each host
+        /// sends to every other host.
         star: Star,
-        /// Leaf switches with hosts, each connected to every spine switch; traffic is requests and incasts.
+        /// Leaf switches with hosts, and a link from each leaf switch to every spine switch. The traffic consists of
+        /// requests and incasts.
         leaf_spine: LeafSpine,
-        /// Any hosts, switches, links and flows.
+        /// A general network of any hosts, switches, edge devices, links and flows.
         network: Network,
     }
 
-    /// Returns the settings.
+    /// Returns the settings of the topology.
     pub fn config(&self) -> &dyn Configure { |config| config }
 
-    /// Returns a small sample of every topology, for tests that apply to all.
+    /// Returns a small sample of every topology, for tests that apply to all topologies.
     #[cfg(test)]
     pub(crate) fn samples() -> Vec<Self> { |mod topology| topology::sample().into() }
 }
 
-/// Interface of every topology's `Config`.
+/// Interface that the `Config` of every topology implements.
 pub trait Configure {
-    /// Returns the size of the network, without laying it out.
+    /// Returns the size of the topology's network, without its layout.
     fn size(&self) -> Size;
 
-    /// Checks the settings. Returns the layout if it was needed for the checks. `scope` is the scope of the topology's
-    /// table.
+    /// Checks the settings of the topology. Returns the layout if the checks needed it. `scope` is the scope of the
+    /// topology's table.
     ///
     /// # Errors
     /// Returns [`Interrupted`] if cancelled.
     fn check(&self, scope: &mut Scope<'_>) -> Result<Option<Layout>, Interrupted>;
 
-    /// Creates the graph and the paths of the flows. Called only if the settings have no faults.
+    /// Creates the graph of the network and the paths of its flows. This function is called only if the settings have
+    /// no faults.
     ///
     /// # Errors
     /// Returns [`Interrupted`] if cancelled.
     fn lay_out(&self, token: &CancellationToken<'_>) -> Result<Layout, Interrupted>;
 
-    /// Returns the switch ports that need a table. Other ports have unlimited buffers unless they have a table.
+    /// Returns which switch ports need a table. Any other port has an unlimited buffer unless it has a table.
     fn congests(&self) -> Congests {
         Congests::Bottleneck
     }
@@ -82,12 +85,12 @@ pub trait Configure {
         scope.refuse("has no flows; write a table [requests.NAME] or [incast.NAME]");
     }
 
-    /// Checks properties that require a layout, if their faults do not prevent other checks.
+    /// Checks properties of the layout whose faults do not prevent other checks.
     fn check_layout(&self, layout: &Layout, scope: &mut Scope<'_>) {
         let _ = (layout, scope);
     }
 
-    /// Returns warnings to consider before trusting a result.
+    /// Returns warnings about the topology to consider before trusting a result.
     fn warnings(&self, layout: &Layout) -> Vec<Warning> {
         let _ = layout;
         Vec::new()
@@ -103,29 +106,30 @@ pub struct Size {
     pub nodes: u64,
     /// Number of one-way links.
     pub links: u64,
-    /// Number of connections.
+    /// Number of flows.
     pub flows: u64,
-    /// Number of links crossed by data, summed over all flows; a lower bound if the layout must be known.
+    /// Number of links crossed by data, summed over all flows. If the number is unknown before the layout, this is a
+    /// lower bound.
     pub crossings: u64,
 }
 
 /// Determines which switch ports need a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Congests {
-    /// Only the bottleneck.
+    /// Only the bottleneck port needs a table.
     Bottleneck,
-    /// The bottleneck, and every port crossed by the data of more than one flow.
+    /// The bottleneck port, and every port crossed by the data of more than one flow, need a table.
     SharedLinks,
-    /// Every port that a flow crosses. Each is reported by its own name.
+    /// Every port that a flow crosses needs a table. A message names each port without a table.
     Everywhere,
 }
 
 /// The graph of a network and the routes of its flows.
 #[derive(Clone, Debug)]
 pub struct Layout {
-    /// Nodes and links.
+    /// Nodes and links of the network.
     pub graph: Graph,
-    /// Flows in order.
+    /// Routes of the flows, in the order of the flows.
     pub flows: Vec<Route>,
     /// The link at which efficiency is measured.
     pub bottleneck: LinkIndex,
@@ -136,11 +140,11 @@ pub struct Layout {
 pub struct Route {
     /// Name of the flow.
     pub name: String,
-    /// Links of the flow's data.
+    /// Links that the flow's data crosses.
     pub data: Vec<LinkIndex>,
-    /// Links of the flow's acknowledgements.
+    /// Links that the flow's acknowledgements cross.
     pub acks: Vec<LinkIndex>,
-    /// Start time.
+    /// Time at which the flow starts to send.
     pub start: Duration,
     /// Name of the flow's data VC, if it differs from the flow's name.
     pub vc: Option<String>,
@@ -156,8 +160,8 @@ impl Route {
 }
 
 impl Topology {
-    /// Checks the topology. Returns the layout if it was needed for the checks. `root` is the scope of the scenario, whose
-    /// traffic may be requests alone.
+    /// Checks the topology. Returns the layout if the checks needed it. `root` is the scope of the scenario. If
+    /// `has_requests` is true, the topology needs no flows.
     ///
     /// # Errors
     /// Returns [`Interrupted`] if cancelled.
@@ -165,8 +169,7 @@ impl Topology {
         let (mut of_all, size) = (root.at("topology"), self.config().size());
         let mut own = of_all.at(self.name());
         let layout = self.config().check(&mut own)?;
-        // The limit for general networks also applies to a generated topology, although a few numbers are enough to
-        // exceed the limit.
+        // The maximum number of links crossed also applies to topologies that a few numbers describe.
         if size.crossings > MAX_CROSSINGS as u64 {
             let Size { key: (key, _), flows, crossings, .. } = size;
             own.at(key).refuse(format!(
@@ -180,7 +183,7 @@ impl Topology {
         Ok(layout)
     }
 
-    /// Checks properties that require a layout. `root` is the scope of the scenario.
+    /// Checks properties of the layout. `root` is the scope of the scenario.
     pub fn check_layout(&self, layout: &Layout, root: &mut Scope<'_>) {
         self.config().check_layout(layout, &mut root.at("topology").at(self.name()));
     }

@@ -1,4 +1,4 @@
-//! N sources, two switches, N destinations.
+//! A topology of N sources, two switches and N destinations.
 //!
 //! Source: ATM Forum 96-1269, Figure 2; `docs/mechanisms.md` 7.
 
@@ -15,29 +15,29 @@ use super::links::{Access, check_delay, check_rate, oc3};
 use super::{Configure, Layout, Route, Size};
 use crate::scope::Scope;
 
-/// N sources send through two switches to N destinations. All links are alike, except that individual sources' links
-/// may differ. Nodes are `source1`, `sw1`, `sw2`, `destination1` and so on. Flows are `tcp1` and so on. The port
-/// `bottleneck` is `sw1->sw2`.
+/// N sources send through two switches to N destinations. All links are alike, except that the links of individual
+/// sources may differ. Nodes are `source1`, `sw1`, `sw2`, `destination1` and so on. Flows are `tcp1` and so on. The
+/// port `bottleneck` is `sw1->sw2`.
 ///
 /// Source: ATM Forum 96-1269, Figure 2.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "NSource")]
 pub struct Config {
-    /// N: number of sources, each with its own destination and connection.
+    /// N: number of sources. Each source has its own destination and connection.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub sources: u32,
     /// Rate of every link.
     #[serde(default = "oc3")]
     pub link_rate: BitRate,
-    /// Propagation delay of every link, one way; each connection crosses three links.
+    /// Propagation delay of every link, one way. Each connection crosses three links.
     pub link_delay: Duration,
-    /// Rates of the links between individual sources and `sw1`, by the source's name, a range such as `source1-5`, or
-    /// `default`; `link_rate` for sources without an entry.
+    /// Rates of the links between individual sources and `sw1`. A key is the name of a source, a range such as
+    /// `source1-5`, or `default`. Sources without an entry use `link_rate`.
     #[serde(default)]
     pub access_rates: BTreeMap<String, BitRate>,
     /// One-way propagation delays of the links between individual sources and `sw1`, with keys as in `access_rates`.
-    /// Different delays give unequal round trips. Sources without an entry use `link_delay`.
+    /// Different delays give unequal round-trip times. Sources without an entry use `link_delay`.
     #[serde(default)]
     pub access_delays: BTreeMap<String, Duration>,
 }

@@ -31,36 +31,36 @@ pub struct Config {
     pub hosts: Vec<String>,
     /// Names of the switches.
     pub switches: Vec<String>,
-    /// Names of the IP/ATM edge devices. They receive whole packets from hosts and send them as cells. On a path they
-    /// can only be the first or last node between the hosts.
+    /// Names of the IP/ATM edge devices. An edge device receives whole packets from hosts and sends the packets as
+    /// cells. On a path, an edge device can only be the first or the last node between the hosts.
     #[serde(default)]
     pub edge_devices: Vec<String>,
-    /// With this number of switches, searching paths from every switch takes seconds.
+    /// Links of the network. Each link joins two nodes in both directions.
     #[schemars(length(max = 100_000))]
     pub links: Vec<LinkConfig>,
-    /// Connections.
+    /// Connections of the network.
     pub flows: Vec<FlowConfig>,
     /// Port at which efficiency is measured, for example `sw1->sw2`. Default: the port with the most connections
-    /// relative to its rate. The table of ports may call this port `bottleneck`.
+    /// relative to its rate. A table `[port.bottleneck]` applies to this port.
     #[serde(default)]
     pub bottleneck: Option<String>,
 }
 
-/// A link between two nodes. Both directions have the same properties unless specified otherwise.
+/// A link between two nodes. Its two directions have the same rate and delay unless specified otherwise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LinkConfig {
-    /// The two nodes.
+    /// The two nodes that the link joins.
     pub between: (String, String),
-    /// Rate each way.
+    /// Rate of the link, in each direction.
     #[serde(default = "oc3")]
     pub rate: BitRate,
     /// Propagation delay of the link, in each direction.
     pub delay: Duration,
-    /// Rate in the other direction, from the second node to the first. Default: `rate`.
+    /// Rate in the direction from the second node to the first node. Default: `rate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_back: Option<BitRate>,
-    /// Propagation delay in the other direction. Default: `delay`.
+    /// Propagation delay in the direction from the second node to the first node. Default: `delay`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_back: Option<Duration>,
 }
@@ -69,29 +69,29 @@ pub struct LinkConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FlowConfig {
-    /// Name of the flow in results. Default: `tcp1`, `tcp2` and so on, by position.
+    /// Name of the flow in results. Default: `tcp1`, `tcp2` and so on, by the position in the list.
     #[serde(default)]
     pub name: Option<String>,
     /// Host that sends the flow's data.
     pub from: String,
     /// Host that receives the flow's data.
     pub to: String,
-    /// Nodes that the flow's data crosses, including both ends. Default: a path with the fewest links. Acknowledgements
-    /// return the same way.
+    /// Nodes that the flow's data crosses, including the two hosts. Default: a path with the fewest links.
+    /// Acknowledgements return the same way.
     #[serde(default)]
     pub path: Option<Vec<String>>,
     /// Time at which the flow starts to send.
     #[serde(default)]
     pub start: Duration,
-    /// VC that the flow's data uses. Default: a separate VC with the flow's name. All flows of a VC must end at the
-    /// same host. Flows from the same host share the VC. Flows from different hosts merge where their paths meet,
-    /// without interleaving frames.
+    /// Name of the VC that carries the flow's data. Default: a separate VC with the flow's name. All flows of a VC must
+    /// end at the same host. Flows from the same host share the VC. The VCs of flows from different hosts merge where
+    /// their paths meet, without interleaving frames.
     #[serde(default)]
     pub vc: Option<String>,
 }
 
 impl FlowConfig {
-    /// Returns the flow's name. A flow without a name gets one derived from its position in the list.
+    /// Returns the flow's name. A flow without a name gets a name derived from its position in the list.
     fn name_at(&self, place: usize) -> String {
         self.name.clone().unwrap_or_else(|| format!("tcp{}", place.saturating_add(1)))
     }
@@ -136,11 +136,12 @@ impl Configure for Config {
     }
 }
 
-/// Indices and kinds of nodes, keyed by name.
+/// Indices and kinds of nodes, by the name of the node.
 type Nodes<'a> = BTreeMap<&'a str, (NodeIndex, NodeKind)>;
 
 impl Config {
-    /// Returns the names of nodes by kind, and the keys of their lists. Nodes have indices in this order.
+    /// Returns for each kind of node the key of its list, and the names of the nodes. The indices of nodes are in this
+    /// order.
     fn nodes(&self) -> [(&'static str, &[String], NodeKind); 3] {
         [
             ("hosts", &self.hosts, NodeKind::Host),
@@ -158,7 +159,7 @@ impl Config {
         nodes
     }
 
-    /// Creates nodes and links. Links come in pairs, one for each direction.
+    /// Creates the nodes and links of the network. A link of the scenario becomes two links, one for each direction.
     fn graph(&self, nodes: &Nodes<'_>) -> Graph {
         let mut graph = Graph::default();
         for (_, names, kind) in self.nodes() {
@@ -174,7 +175,7 @@ impl Config {
         graph
     }
 
-    /// Creates the layout with the given paths for the flows' data.
+    /// Creates the layout of the network, with the given paths for the data of flows.
     fn layout(&self, graph: Graph, paths: Vec<Vec<LinkIndex>>) -> Layout {
         let route = |((flow, data), place): ((&FlowConfig, Vec<LinkIndex>), usize)| Route {
             start: flow.start,
@@ -190,8 +191,8 @@ impl Config {
         Layout { graph, flows, bottleneck }
     }
 
-    /// Returns the data paths of some flows. A flow has no path if a link on its given path is missing, or its hosts
-    /// are not connected. Returns `None` if all paths together exceed [`MAX_CROSSINGS`] links.
+    /// Returns the paths for the data of some flows. A flow has no path if a link on its given path does not exist, or
+    /// if its hosts are not connected. Returns `None` if all paths together cross more than [`MAX_CROSSINGS`] links.
     #[expect(
         clippy::arithmetic_side_effects,
         reason = "no overflow: paths are no longer than the network, and counting ends at the limit"
@@ -208,7 +209,8 @@ impl Config {
         let by_ends: BTreeMap<(NodeIndex, NodeIndex), LinkIndex> =
             graph.links.iter_enumerated().map(|(number, link)| ((link.from, link.to), number)).collect();
         let mut paths: Vec<Option<Vec<LinkIndex>>> = vec![None; flows.len()];
-        // For each start node of a search, the positions in `flows` and the destinations of its flows.
+        // For each start node of a search, the flows that start there: their positions in `flows` and their
+        // destinations.
         let mut searches: BTreeMap<NodeIndex, (Vec<usize>, Vec<NodeIndex>)> = BTreeMap::new();
         for (place, flow) in flows.iter().map(|&flow| &self.flows[flow]).enumerate() {
             token.tick(1)?;
@@ -241,8 +243,8 @@ impl Config {
     }
 }
 
-/// Returns the link with the most connections relative to its rate. In a tie, a link that leaves a switch is preferred,
-/// and then the first link.
+/// Returns the link with the most connections relative to its rate. Of several equal links, a link that leaves a switch
+/// is preferred, and then the first link.
 #[expect(clippy::arithmetic_side_effects, reason = "no overflow: a product of two 64-bit numbers fits in 128 bits")]
 fn most_loaded(graph: &Graph, flows: &[Route]) -> LinkIndex {
     let mut crossing: TiVec<LinkIndex, u64> = ti_vec![0; graph.links.len()];
@@ -253,7 +255,7 @@ fn most_loaded(graph: &Graph, flows: &[Route]) -> LinkIndex {
     }
     let load = |link: LinkIndex| {
         let from_switch = graph.nodes[graph.links[link].from].kind == NodeKind::Switch;
-        // Connections divided by rate, compared as fractions without division.
+        // Compares the numbers of connections divided by the rates as fractions, without a division.
         (u128::from(crossing[link]), u128::from(graph.links[link].rate.bits_per_second), from_switch)
     };
     let mut best = LinkIndex::default();

@@ -1,4 +1,4 @@
-//! Shortest paths of a graph.
+//! Searches for shortest paths in the graph of a network.
 
 use std::collections::BTreeSet;
 
@@ -6,14 +6,14 @@ use celltrain_core::index::{LinkIndex, NodeIndex};
 use celltrain_core::network::{Graph, NodeKind};
 use typed_index_collections::{TiVec, ti_vec};
 
-/// Searches for the shortest paths of a graph.
+/// A search for shortest paths in a graph.
 #[derive(Debug)]
 pub(crate) struct Search<'a> {
     graph: &'a Graph,
-    /// Row offsets into `leaving`, one per node, plus a final end offset.
+    /// For each node, the position in `leaving` at which its links begin, followed by the length of `leaving`.
     first: Vec<usize>,
-    /// Links and the nodes they lead to, grouped by the node they leave, in order. One contiguous list, because a
-    /// search skips most of the links.
+    /// All links with the nodes to which they lead, grouped by the node that they leave. This is one contiguous list,
+    /// because a search skips most of the links.
     leaving: Vec<(LinkIndex, NodeIndex)>,
     reached_by: TiVec<NodeIndex, Option<LinkIndex>>,
     /// For each node, true if it is a target of the search.
@@ -49,22 +49,22 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// For a host without another neighbour, returns its switch. All paths of such a host go through this switch, so
+    /// Returns the switch of a host whose only neighbour is a switch. All paths of the host go through this switch, so
     /// one search serves all hosts of the switch.
     pub(crate) fn only_switch(&self, host: NodeIndex) -> Option<NodeIndex> {
         let &[(_, only)] = self.leaving(host) else { return None };
         Some(only).filter(|&node| self.graph.nodes[node].kind == NodeKind::Switch)
     }
 
-    /// Returns the links that leave a node, with the nodes they lead to, in order.
+    /// Returns the links that leave a node, with the nodes to which they lead, in link order.
     pub(crate) fn leaving(&self, node: NodeIndex) -> &[(LinkIndex, NodeIndex)] {
         let node = usize::from(node);
         &self.leaving[self.first[node]..self.first[node + 1]]
     }
 
-    /// Returns the paths with the fewest links from one node to several others; `None` if there is no path. Among equal
-    /// paths, the first in link order is chosen. Hosts do not forward; edge devices forward only between a host and the
-    /// network.
+    /// Returns the paths with the fewest links from one node to several other nodes; `None` for a node that cannot be
+    /// reached. Of several equally long paths, the first path in link order is chosen. Hosts do not forward. Edge
+    /// devices forward only between a host and the network.
     pub(crate) fn paths(&mut self, from: NodeIndex, to: &[NodeIndex]) -> Vec<Option<Vec<LinkIndex>>> {
         let graph = self.graph;
         let is_host = |node: NodeIndex| graph.nodes[node].kind == NodeKind::Host;
@@ -100,7 +100,7 @@ impl<'a> Search<'a> {
         to.iter().map(|&to| self.path(from, to)).collect()
     }
 
-    /// Returns the path to `to` found by the last search.
+    /// Returns the path to the node `to` that the last search found.
     fn path(&self, from: NodeIndex, to: NodeIndex) -> Option<Vec<LinkIndex>> {
         let mut path = Vec::new();
         let mut at = to;
@@ -114,7 +114,8 @@ impl<'a> Search<'a> {
     }
 }
 
-/// All shortest paths from one host to others through switches. Hosts and edge devices do not forward.
+/// A search for all shortest paths from one host to other hosts through switches. Hosts and edge devices do not
+/// forward.
 #[derive(Debug)]
 pub(crate) struct EqualPaths<'a> {
     search: Search<'a>,
@@ -139,8 +140,8 @@ impl<'a> EqualPaths<'a> {
         Self { search: Search::new(graph), arriving, root: None, distance, ways }
     }
 
-    /// Searches from a host, unless the result of the last search also applies to it. Returns the number of links
-    /// visited.
+    /// Searches from a host, unless the result of the last search also applies to this host. Returns the number of
+    /// links visited.
     pub(crate) fn search(&mut self, from: NodeIndex) -> usize {
         let root = self.search.only_switch(from).unwrap_or(from);
         if self.root.replace(root) == Some(root) {
@@ -179,11 +180,12 @@ impl<'a> EqualPaths<'a> {
         self.distance[to].map_or(0, |_| self.ways[to])
     }
 
-    /// After a search from `from`, returns all shortest paths between the two hosts, in link order.
+    /// Returns all shortest paths between two hosts, in link order. The last search must have been a search from
+    /// `from`.
     pub(crate) fn all(&self, from: NodeIndex, to: NodeIndex) -> Vec<Vec<LinkIndex>> {
         let root = self.root.expect("the search from this node has already ended");
         let links = &self.search.graph.links;
-        // All paths are built backwards, one link at a time.
+        // Builds all paths backwards from the receiving host, one link at a time.
         let mut paths: Vec<(NodeIndex, Vec<LinkIndex>)> = vec![(to, Vec::new())];
         for behind in (0..self.distance[to].unwrap_or(0)).rev() {
             for place in 0..paths.len() {
@@ -210,7 +212,7 @@ impl<'a> EqualPaths<'a> {
         paths
     }
 
-    /// Returns whether paths continue at a node.
+    /// Returns whether a path may continue beyond a node.
     fn forwards(&self, node: NodeIndex) -> bool {
         self.search.graph.nodes[node].kind == NodeKind::Switch || Some(node) == self.root
     }
@@ -230,8 +232,8 @@ mod tests {
         graph.connect(b, c, BitRate::from_bits_per_second(1_000), Duration::default());
         assert_eq!(Search::new(&graph).paths(a, &[c, b]), [None, Some(vec![LinkIndex::new(0)])]);
     }
-    /// Returns a graph of two switches with two hosts each. Three other switches connect them, one of them by a longer
-    /// path.
+    /// Returns a graph of two switches with two hosts each. The two switches are connected by three paths through other
+    /// switches, of which one path is longer.
     fn diamond() -> Graph {
         let mut graph = Graph::default();
         let switches = ["s", "t", "a", "b", "c", "d"].map(|name| graph.add_node(name, NodeKind::Switch));

@@ -22,27 +22,28 @@ use crate::scope::Scope;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Star")]
 pub struct Config {
-    /// n: hosts.
+    /// n: number of hosts.
     #[schemars(range(min = 2, max = 1_000_000))]
     pub hosts: u32,
-    /// Pattern of connections.
+    /// Pattern of the connections between hosts.
     #[serde(default)]
     pub pattern: Pattern,
     /// Rate of every link.
     #[serde(default = "oc3")]
     pub link_rate: BitRate,
-    /// Propagation delay of every link, one way; each connection crosses two links.
+    /// Propagation delay of every link, one way. Each connection crosses two links.
     pub link_delay: Duration,
-    /// Rates of individual hosts' links, by the host's name, a range such as `host2-5`, or `default`; `link_rate` for
-    /// hosts without an entry.
+    /// Rates of the links of individual hosts. A key is the name of a host, a range such as `host2-5`, or `default`.
+    /// Hosts without an entry use `link_rate`.
     #[serde(default)]
     pub access_rates: BTreeMap<String, BitRate>,
-    /// Propagation delays of individual hosts' links, one way, by host name; `link_delay` for hosts without an entry.
+    /// Propagation delays of the links of individual hosts, one way, with keys as in `access_rates`. Hosts without an
+    /// entry use `link_delay`.
     #[serde(default)]
     pub access_delays: BTreeMap<String, Duration>,
 }
 
-/// Pattern of connections in a star.
+/// Pattern of the connections between the hosts of a star.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "StarPattern")]
@@ -50,11 +51,12 @@ pub enum Pattern {
     /// All other hosts send to `host1`, so n - 1 connections share one port.
     #[default]
     ToOne,
-    /// Each host sends to the next, and the last host to `host1`. At every port, data and acknowledgements meet.
+    /// Each host sends to the next host, and the last host sends to `host1`. At every port, data and acknowledgements
+    /// meet.
     Ring,
     /// Each host sends to every other host, so n - 1 connections share each port.
     AllPairs,
-    /// No connections: only requests, queries or VCs of the scenario cross the network.
+    /// No connections. Only requests and queries cross the network.
     None,
 }
 
@@ -69,7 +71,7 @@ impl Pattern {
         }
     }
 
-    /// Returns the sender and the receiver of each flow among `n` hosts, counted from 0.
+    /// Returns the sender and the receiver of each flow among `n` hosts, which are numbered from 0.
     #[expect(clippy::arithmetic_side_effects, reason = "no underflow: a network has at least two hosts")]
     fn pairs(self, n: usize) -> Vec<(usize, usize)> {
         match self {

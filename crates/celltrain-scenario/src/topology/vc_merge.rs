@@ -1,4 +1,4 @@
-//! Groups of sources. Each group merges into one VC.
+//! A topology of groups of sources. The VCs of each group merge into one VC.
 //!
 //! Source: ATM Forum 97-0831, Figure 6; `docs/mechanisms.md` 7.
 
@@ -12,26 +12,26 @@ use super::links::{check_delay, check_rate, oc3};
 use super::{Configure, Layout, Route, Size};
 use crate::scope::Scope;
 
-/// Groups of sources. Each group sends to a local switch, which merges its VCs into one without interleaving frames.
-/// The merged VCs share the link between two backbone switches, and each ends at its own destination. Nodes are
-/// `source1`, `local1`, `sw1`, `sw2`, `destination1` and so on. Flows are `tcp1` and so on, merged VCs are `vc1` and so
-/// on. The port `bottleneck` is `sw1->sw2`.
+/// Groups of sources. Each group sends to a local switch, which merges the VCs of the group into one VC without
+/// interleaving frames. The merged VCs share the link between two backbone switches, and each merged VC ends at its own
+/// destination. Nodes are `source1`, `local1`, `sw1`, `sw2`, `destination1` and so on. Flows are `tcp1` and so on,
+/// merged VCs are `vc1` and so on. The port `bottleneck` is `sw1->sw2`.
 ///
 /// Source: ATM Forum 97-0831, Figure 6.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "VcMerge")]
 pub struct Config {
-    /// Number of merged VCs, each with its own local switch and destination.
+    /// Number of merged VCs. Each merged VC has its own local switch and destination.
     #[schemars(range(min = 1, max = 100_000))]
     pub vcs: u32,
-    /// Number of sources that merge into each VC, each with its own connection.
+    /// Number of sources whose VCs merge into each merged VC. Each source has its own connection.
     #[schemars(range(min = 1, max = 256))]
     pub sources_per_vc: u32,
     /// Rate of every link.
     #[serde(default = "oc3")]
     pub link_rate: BitRate,
-    /// Propagation delay of each of the three links after the local switches, one way.
+    /// Propagation delay of each of the three links on a path after the local switch, one way.
     pub link_delay: Duration,
     /// Propagation delay from a source to its local switch, one way.
     #[serde(default)]

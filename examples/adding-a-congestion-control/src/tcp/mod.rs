@@ -1,4 +1,4 @@
-//! TCP's options, and the congestion control from the page.
+//! TCP's options, and the congestion control from `docs/adding-a-congestion-control.md`.
 
 pub mod congestion;
 

@@ -1,4 +1,4 @@
-//! The policies of the core, and the one from the page.
+//! The policies of `celltrain-core`, and the one from `docs/adding-a-policy.md`.
 
 pub use celltrain_core::policy::*;
 

@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_frame_may_start_if_the_queue_of_its_vc_is_below_alpha_times_the_free_cells() {
-        // K = 1000 and X = 800, so 200 places are free. Half of them are 100.
+        // K = 1000 and X = 800, so 200 places are free, and half of these places are 100.
         let half = Config { alpha: 0.5 };
         assert!(admits(&half, 1000, 800, 9, 99));
         assert!(!admits(&half, 1000, 800, 9, 100));
@@ -86,8 +86,8 @@ mod tests {
 
     #[test]
     fn vcs_that_always_send_fill_equal_shares_of_the_buffer_and_leave_one_share_free() {
-        // n VCs stop at Y = alpha (K - n Y), that is at alpha K / (1 + n alpha): each holds 4 of 12 places, and 4
-        // remain free.
+        // n VCs stop at Y = alpha (K - n Y), that is at alpha K / (1 + n alpha): each VC holds 4 of 12 places, and 4
+        // places remain free.
         let mut bench = Bench::new(&Config::default(), 12, 2);
         for _ in 0..12 {
             bench.offer_frame(0, 1);

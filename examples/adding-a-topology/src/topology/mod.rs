@@ -1,4 +1,4 @@
-//! The topologies of `celltrain-scenario`, and the one from the page.
+//! The topologies of `celltrain-scenario`, and the one from `docs/adding-a-topology.md`.
 
 pub use celltrain_scenario::topology::*;
 

@@ -56,7 +56,7 @@ fn requests_and_queries_over_real_stacks_complete_and_give_the_same_answer_on_bo
             [Engine::Fast, Engine::Reference].map(|engine| run(&scenario, engine));
         assert_eq!(fast["fingerprint"], reference["fingerprint"], "{stack}");
         assert_eq!(fast["requests"], reference["requests"], "{stack}");
-        // Missing times are NaN, which is not equal to itself.
+        // Compares texts, because a missing time is NaN, which is not equal to itself.
         assert!(format!("{records:?}") == format!("{others:?}"), "{stack}");
         let group = |number: usize, key: &str| &fast["requests"][number][key];
         for number in 0..3 {
@@ -130,7 +130,7 @@ fn a_run_that_lasts_until_all_measured_requests_have_finished_leaves_no_request_
         let same = run(&same, Engine::Fast).0;
         assert_eq!(same["fingerprint"], fast["fingerprint"], "{transport}");
         assert_eq!(same["requests"], fast["requests"], "{transport}");
-        // The run ends at this duration, before its traffic is complete.
+        // This run ends at its duration of 30.1 ms, before its traffic is complete.
         let bounded = run(&lasting("30.1ms", &tables("until = 'finished'")), Engine::Fast).0;
         assert_eq!(bounded["duration_s"], 0.0301);
         assert!((0..2).any(|group| bounded["requests"][group]["open"].as_u64() > Some(0)), "{bounded}");
@@ -160,7 +160,7 @@ fn a_run_that_lasts_until_all_files_have_arrived_ends_when_the_last_file_arrives
         assert_eq!(fast["fingerprint"], reference["fingerprint"], "{stack}");
         let second = fast["flows"][1]["completion_s"].as_f64().unwrap() + 0.01;
         let [first, ends] = [&fast["flows"][0]["completion_s"], &fast["duration_s"]].map(|one| one.as_f64().unwrap());
-        // The run checks every 20 ms whether it may end.
+        // The engine checks every 20 ms whether the run may end.
         assert!((0.0..0.0201).contains(&(ends - first.max(second))), "{stack}: {first} {second} {ends}");
     }
 }

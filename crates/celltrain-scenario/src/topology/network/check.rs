@@ -139,7 +139,8 @@ fn ends(flow: &FlowConfig, nodes: &Nodes<'_>, scope: &mut Scope<'_>) {
     }
 }
 
-/// Checks the form of a given path: it must connect the flow's ends, without crossing other hosts or any node twice.
+/// Checks the form of a given path: the path must connect the flow's two hosts, and may cross neither another host nor
+/// any node twice.
 fn path_form(flow: &FlowConfig, path: &[String], nodes: &Nodes<'_>, scope: &mut Scope<'_>) {
     if path.first() != Some(&flow.from) || path.last() != Some(&flow.to) {
         let FlowConfig { from, to, .. } = flow;
@@ -158,7 +159,7 @@ fn path_form(flow: &FlowConfig, path: &[String], nodes: &Nodes<'_>, scope: &mut 
     }
 }
 
-/// Checks that every flow has a path. Returns the layout of the network if it has no faults.
+/// Checks that every flow has a path. Returns the layout of the network if the network has no faults.
 fn routes(
     config: &Config,
     nodes: &Nodes<'_>,
@@ -280,7 +281,7 @@ fn shared_vcs(config: &Config, layout: &Layout, scope: &mut Scope<'_>) -> Result
     Ok(())
 }
 
-/// Checks that every edge device on a path is between a host and the ATM network.
+/// Checks that every edge device on a path lies between a host and the ATM network.
 pub(super) fn edge_devices(layout: &Layout, scope: &mut Scope<'_>) {
     let mut list = scope.at("flows");
     for (i, flow) in layout.flows.iter().enumerate() {
@@ -300,10 +301,11 @@ pub(super) fn edge_devices(layout: &Layout, scope: &mut Scope<'_>) {
     }
 }
 
-/// Warns about nodes without links, and about nodes not connected to any flow. A line may be missing in the file.
+/// Warns about nodes without links, and about nodes that are not connected to any flow, because the scenario may lack
+/// an entry.
 pub(super) fn islands(layout: &Layout) -> Vec<Warning> {
     let graph = &layout.graph;
-    // Each node points towards the root of its connected component.
+    // Each node refers to another node on the way to the root of its connected component.
     let mut towards: TiVec<NodeIndex, NodeIndex> = graph.nodes.keys().collect();
     let mut is_on_a_link: TiVec<NodeIndex, bool> = ti_vec![false; graph.nodes.len()];
     for link in &graph.links {
@@ -352,7 +354,7 @@ fn kind_name(kind: NodeKind) -> &'static str {
     }
 }
 
-/// Returns the root of a node's connected component. Each search halves the path, so that paths stay short.
+/// Returns the root of a node's connected component. Each search halves the way to the root, so that ways remain short.
 fn root(towards: &mut TiSlice<NodeIndex, NodeIndex>, mut node: NodeIndex) -> NodeIndex {
     while towards[node] != node {
         towards[node] = towards[towards[node]];

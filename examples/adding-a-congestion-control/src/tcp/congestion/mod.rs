@@ -1,4 +1,4 @@
-//! The congestion controls of the core, and the one from the page.
+//! The congestion controls of `celltrain-core`, and the one from `docs/adding-a-congestion-control.md`.
 
 pub use celltrain_core::tcp::congestion::*;
 

@@ -3,7 +3,7 @@
 //!
 //! Source: Kelly, "Scalable TCP: improving performance in highspeed wide area networks", ACM SIGCOMM Computer
 //! Communication Review 33(2), 2003; a, b and lwnd are the source's names. Differences from the source: the source
-//! rounds reductions up to whole segments; here cwnd keeps its fractions.
+//! rounds reductions of cwnd up to whole segments, whereas cwnd keeps its fractions here.
 
 use super::{CongestionControl, NewAck};
 use crate::tcp::options::TcpOptions;
@@ -31,7 +31,7 @@ impl CongestionControl for Scalable {
 }
 
 impl Scalable {
-    /// The congestion control of a connection.
+    /// Creates the congestion control of a connection.
     pub fn new(_options: &TcpOptions, _clock: Clock) -> Self {
         Self
     }
