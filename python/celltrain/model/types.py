@@ -237,8 +237,8 @@ class CellOptions(Model):
     payload: str | None = Field(
         default=None,
         description=(
-            "Bytes of a cell that carry a frame. When absent, 48 of the 53 bytes of an ATM cell, or all bytes of "
-            "a cell of another size."
+            "Bytes of a cell that carry a frame. Default: 48 of the 53 bytes of an ATM cell, or all bytes of a "
+            "cell of another size."
         ),
         examples=["512B"],
     )
@@ -360,19 +360,19 @@ SmoltcpReads: TypeAlias = Literal["before_acks", "after_acks"]
 
 
 class Smoltcp(Model):
-    """The TCP of smoltcp at both ends of a connection."""
+    """The TCP of smoltcp at the two ends of a connection."""
 
     ack_delay: str = Field(
         default="10ms",
         description=(
-            "Longest time for which the receiver waits for a second segment before it acknowledges the first. "
-            "With 0s, every segment is acknowledged at once."
+            "Longest time for which the receiver waits for a second segment before it acknowledges the first "
+            "segment. With 0s, the receiver acknowledges every segment at once."
         ),
         examples=["5us"],
     )
-    congestion: SmoltcpCongestion = Field(default="reno", description="Congestion control.")
+    congestion: SmoltcpCongestion = Field(default="reno", description="Congestion control of the sender.")
     mss: str = Field(
-        default="512B", description="Payload of a full segment. The MTU is 40 bytes more.", examples=["512B"]
+        default="512B", description="Payload of a full segment. The MTU is 40 bytes larger.", examples=["512B"]
     )
     nagle: bool = Field(
         default=True, description="True if a segment that is not full waits until all earlier data is acknowledged."
@@ -382,11 +382,13 @@ class Smoltcp(Model):
     )
     receive_window: str = Field(
         default="65.535kB",
-        description="The receiver's buffer, which is the largest window that it advertises.",
+        description="Size of the receiver's buffer, which is the largest window that the receiver advertises.",
         examples=["512B"],
     )
     send_buffer: str | None = Field(
-        default=None, description="The sender's buffer; as large as the receiver's when absent.", examples=["512B"]
+        default=None,
+        description="Size of the sender's buffer. Default: the size of the receiver's buffer.",
+        examples=["512B"],
     )
 
 
@@ -395,7 +397,7 @@ QuicCongestion: TypeAlias = Literal["new_reno", "cubic", "bbr"]
 
 
 class Quic(Model):
-    """QUIC of quinn-proto at both ends of a connection, with a stream for each file and burst."""
+    """QUIC of quinn-proto at the two ends of a connection. Each file or burst is a stream of the connection."""
 
     ack_delay: str | None = Field(
         default=None,
@@ -405,24 +407,30 @@ class Quic(Model):
         ),
         examples=["5us"],
     )
-    congestion: QuicCongestion = Field(default="cubic", description="Congestion control.")
+    congestion: QuicCongestion = Field(default="cubic", description="Congestion control of the sender.")
     initial_rtt: str = Field(
-        default="333ms", description="Round-trip time that is assumed until one has been measured.", examples=["5us"]
+        default="333ms",
+        description="Round-trip time that QUIC assumes until it has measured a round-trip time.",
+        examples=["5us"],
     )
     initial_window: str | None = Field(
-        default=None, description="Congestion window at the start; 12000 bytes when absent.", examples=["512B"]
+        default=None,
+        description="Congestion window at the start of a connection. Default: 12000 bytes.",
+        examples=["512B"],
     )
     mtu: str = Field(
-        default="1.5kB", description="Length of a full packet, with the headers of UDP and IP.", examples=["512B"]
+        default="1.5kB", description="Length of a full packet, including the headers of UDP and IP.", examples=["512B"]
     )
     receive_window: str = Field(
         default="65.535kB",
-        description="Flow control: amount of data that the sender may send before the receiver reads it.",
+        description="Limit of flow control: amount of data that the sender may send before the receiver reads it.",
         examples=["512B"],
     )
     send_buffer: str | None = Field(
         default=None,
-        description="Data that the sender keeps until it is acknowledged. Default: eight times the receiver's window.",
+        description=(
+            "Maximum amount of unacknowledged data that the sender stores. Default: eight times the receiver's window."
+        ),
         examples=["512B"],
     )
 
@@ -432,15 +440,15 @@ PythonSetting: TypeAlias = bool | int | float | str
 
 
 class PythonStack(Model):
-    """A user-defined transport stack as a Python class. Its module is imported in the process that executes the run.
-    A run does not show whether it would repeat: `celltrain check` runs its beginning twice and compares the
-    results.
+    """A transport stack of your own, as a Python class. The module of the class is imported in the process that
+    executes the run. One run does not show whether the class gives the same results again: `celltrain check`
+    executes the beginning of a run twice and compares the results.
     """
 
     class_: str = Field(
         validation_alias="class",
         serialization_alias="class",
-        description="The class: its module, a colon and its name, such as `mine:Mine`.",
+        description="The class, as the name of its module, a colon and the name of the class, such as `mine:Mine`.",
     )
     mss: str = Field(
         default="512B", description="Largest payload of a packet, without the 40 bytes of headers.", examples=["512B"]
@@ -957,7 +965,7 @@ Traffic: TypeAlias = Annotated[
 
 
 class FlowOptions(Model):
-    """Options of a flow."""
+    """Options of individual flows."""
 
     stack: Stack | None = Field(
         default=None,
@@ -1025,36 +1033,49 @@ class Incast(Model):
     """Queries: several hosts send their answers to one host at once, each over a separate TCP connection."""
 
     bytes: str = Field(
-        description="Size of all answers to a query together. Each sender sends an equal share.", examples=["512B"]
+        description="Size of all answers to a query together. Each answering host sends an equal share.",
+        examples=["512B"],
     )
     handshake: bool = Field(
-        default=True, description="True if connections open with a handshake. Otherwise the first data is sent at once."
+        default=True,
+        description="True if connections open with a handshake. If false, a connection sends its first data at once.",
     )
     interval: str = Field(
-        description="Time between two queries; the mean if times are drawn. The same time precedes the first query.",
+        description=(
+            "Time between two queries, or the mean of this time if intervals are random. The same time precedes "
+            "the first query."
+        ),
         examples=["10ms"],
     )
     receivers: tuple[str, ...] = Field(
         default=("*",),
         description=(
-            "Hosts that send queries, by name, range (`host1-5`) or pattern (`host*`). One is drawn for each "
-            "query. Default: all hosts."
+            "Hosts that send queries, by name, range (`host1-5`) or pattern (`host*`). One of these hosts is "
+            "drawn at random for each query. Default: all hosts."
         ),
     )
-    senders: int = Field(le=1000000, ge=1, description="n: number of hosts that answer. They are drawn for each query.")
+    senders: int = Field(
+        le=1000000,
+        ge=1,
+        description="n: number of hosts that answer a query. The hosts are drawn at random for each query.",
+    )
     spread: str = Field(
-        default="0s", description="Each answer starts after a delay drawn between 0 and this value.", examples=["5us"]
+        default="0s",
+        description="Maximum delay of an answer. Each answer starts after a random delay between 0 and this value.",
+        examples=["5us"],
     )
     stack: Stack | None = Field(
         default=None,
-        description="Real transport stack of the answers, instead of a TCP; the stack of all flows when absent.",
+        description="Real transport stack of the answers, instead of a TCP. Default: the stack of all flows.",
     )
-    tcp: Tcp | None = Field(default=None, description="TCP of the answers; the TCP of all flows when absent.")
-    times: Times = Field(default="fixed", description="Fixed or random intervals.")
+    tcp: Tcp | None = Field(default=None, description="TCP of the answers. Default: the TCP of all flows.")
+    times: Times = Field(default="fixed", description="Selects fixed or random intervals between queries.")
 
 
 class Delay(Model):
-    """A rule by which a link delays packets. It has `by`, either `flow` or `vc`, and either `packets` or `bytes`."""
+    """A rule by which a link delays packets. A rule has `by`, either `flow` or `vc`, and either `packets` or
+    `bytes`.
+    """
 
     by: str = Field(description="Additional delay of the selected packets.", examples=["50ms"])
     bytes: str | None = Field(
@@ -1065,8 +1086,8 @@ class Delay(Model):
     flow: str | None = Field(
         default=None,
         description=(
-            "The flow whose packets are delayed: its data on the links to its destination, its acknowledgements "
-            "on the links back."
+            "The flow whose packets are delayed: data packets on the links to the flow's destination, and "
+            "acknowledgements on the links back."
         ),
     )
     packets: tuple[Annotated[int, Field(ge=0)], ...] | None = Field(
@@ -1079,7 +1100,10 @@ class Delay(Model):
     times: int | None = Field(
         default=None,
         ge=1,
-        description="With `bytes`: number of transmissions that are delayed, starting with the first. Default: 1.",
+        description=(
+            "With `bytes`: number of transmissions of the packet that are delayed, beginning with the first "
+            "transmission. Default: 1."
+        ),
     )
     vc: str | None = Field(default=None, description="The VC whose packets are delayed, if the rule names no flow.")
 
@@ -1088,12 +1112,12 @@ class DelayStep(Model):
     """A new delay of a link."""
 
     at: str = Field(description="Time from which sent cells have this delay.", examples=["2s"])
-    delay: str = Field(description="The delay.", examples=["50ms"])
+    delay: str = Field(description="New delay of the link.", examples=["50ms"])
 
 
 class DelayWalk(Model):
-    """A delay that moves up or down by the same step at regular times, with equal probabilities. It begins at the
-    link's own delay, or at the nearest limit.
+    """A delay that moves up or down by the same step at regular times, with equal probabilities. The walk begins at
+    the link's own delay, or at the nearest limit of the walk.
     """
 
     every: str = Field(description="Time between two changes.", examples=["100ms"])
@@ -1103,9 +1127,11 @@ class DelayWalk(Model):
 
 
 class DelayChange(Model):
-    """The delay of a link as a function of time. It has either `steps` or `walk`."""
+    """The delay of a link as a function of time. The table has either the key `steps` or the key `walk`."""
 
-    steps: tuple[DelayStep, ...] | None = Field(default=None, description="New delays with their times, in order.")
+    steps: tuple[DelayStep, ...] | None = Field(
+        default=None, description="New delays with their times, in order of time."
+    )
     walk: DelayWalk | None = Field(default=None, description="A delay that moves up or down at random.")
 
 
@@ -1114,10 +1140,10 @@ JitterDistribution: TypeAlias = Literal["uniform", "normal"]
 
 
 class Jitter(Model):
-    """Random differences between the delays of packets, as with netem."""
+    """Random differences between the delays of packets, as with the Linux tool netem."""
 
     by: str = Field(
-        description="Largest difference from the link's delay, or standard deviation of a normal distribution.",
+        description="Maximum difference from the link's delay, or the standard deviation if the distribution is normal.",
         examples=["2ms"],
     )
     distribution: JitterDistribution = Field(default="uniform", description="Distribution of the differences.")
@@ -1126,13 +1152,16 @@ class Jitter(Model):
 class Every(Model):
     """The distance between two losses: a number of packets, or a number of cells."""
 
-    cells: int | None = Field(default=None, ge=1, description="In cells.")
+    cells: int | None = Field(default=None, ge=1, description="Distance between two losses, as a number of cells.")
     first: int | None = Field(
         default=None,
         ge=0,
-        description="Number of the first loss. Default: the last of the first group, such as 99 for every 100.",
+        description=(
+            "Number, from 0, of the first packet or cell that is lost. Default: the last of the first n, such as "
+            "99 if every 100th is lost."
+        ),
     )
-    packets: int | None = Field(default=None, ge=1, description="In packets.")
+    packets: int | None = Field(default=None, ge=1, description="Distance between two losses, as a number of packets.")
 
 
 LossUnit: TypeAlias = Literal["packets", "cells"]
@@ -1140,7 +1169,7 @@ LossUnit: TypeAlias = Literal["packets", "cells"]
 
 
 class GilbertElliott(Model):
-    """The model of Gilbert and Elliott: a link with a good and a bad state."""
+    """The model of Gilbert and Elliott: a link that changes between a good and a bad state."""
 
     bad: float = Field(default=1.0, le=1.0, ge=0.0, description="Probability of a loss in the bad state.")
     good: float = Field(default=0.0, le=1.0, ge=0.0, description="Probability of a loss in the good state.")
@@ -1150,19 +1179,19 @@ class GilbertElliott(Model):
     r: float = Field(
         le=1.0, ge=0.0, description="r: probability of the change from bad to good after each packet or cell."
     )
-    unit: LossUnit = Field(default="packets", description="Selects the units that are lost: packets or cells.")
+    unit: LossUnit = Field(default="packets", description="Unit in which the link loses data: packets or cells.")
 
 
 class LossProbability(Model):
-    """A probability for each packet, or for each cell."""
+    """The probability of the loss of each packet, or of each cell."""
 
-    cells: float | None = Field(default=None, le=1.0, ge=0.0, description="For each cell.")
-    packets: float | None = Field(default=None, le=1.0, ge=0.0, description="For each packet.")
+    cells: float | None = Field(default=None, le=1.0, ge=0.0, description="Probability that a cell is lost.")
+    packets: float | None = Field(default=None, le=1.0, ge=0.0, description="Probability that a packet is lost.")
 
 
 class Loss(Model):
-    """A rule by which a link loses packets or cells. It has either `flow` or `vc`, and one of `packets`, `cells`,
-    `every`, `probability`, `gilbert_elliott` and `bytes`.
+    """A rule by which a link loses packets or cells. A rule has either `flow` or `vc`, and exactly one of `packets`,
+    `cells`, `every`, `probability`, `gilbert_elliott` and `bytes`.
     """
 
     bytes: str | None = Field(
@@ -1177,12 +1206,13 @@ class Loss(Model):
     flow: str | None = Field(
         default=None,
         description=(
-            "The flow whose packets are lost: its data on the links to its destination, its acknowledgements on "
-            "the links back."
+            "The flow whose packets are lost: data packets on the links to the flow's destination, and "
+            "acknowledgements on the links back."
         ),
     )
     gilbert_elliott: GilbertElliott | None = Field(
-        default=None, description="Loses packets or cells in bursts: a link with a good and a bad state."
+        default=None,
+        description="Loses packets or cells in bursts, as a link that changes between a good and a bad state.",
     )
     packets: tuple[Annotated[int, Field(ge=0)], ...] | None = Field(
         default=None,
@@ -1197,7 +1227,10 @@ class Loss(Model):
     times: int | None = Field(
         default=None,
         ge=1,
-        description="With `bytes`: number of transmissions that are lost, starting with the first. Default: 1.",
+        description=(
+            "With `bytes`: number of transmissions of the packet that are lost, beginning with the first "
+            "transmission. Default: 1."
+        ),
     )
     vc: str | None = Field(
         default=None, description="The VC whose packets or cells are lost, if the rule names no flow."
@@ -1207,13 +1240,13 @@ class Loss(Model):
 class RateStep(Model):
     """A new rate of a link."""
 
-    at: str = Field(description="Time from which cells start with this rate.", examples=["2s"])
-    rate: str = Field(description="The rate.", examples=["10Mbps"])
+    at: str = Field(description="Time from which the transmission of cells starts at this rate.", examples=["2s"])
+    rate: str = Field(description="New rate of the link.", examples=["10Mbps"])
 
 
 class RateWalk(Model):
-    """A rate that moves up or down by the same step at regular times, with equal probabilities. It begins at the
-    link's own rate, or at the nearest limit.
+    """A rate that moves up or down by the same step at regular times, with equal probabilities. The walk begins at
+    the link's own rate, or at the nearest limit of the walk.
     """
 
     every: str = Field(description="Time between two changes.", examples=["100ms"])
@@ -1223,31 +1256,43 @@ class RateWalk(Model):
 
 
 class RateChange(Model):
-    """The rate of a link as a function of time. It has one of `steps`, `walk` and `trace`."""
+    """The rate of a link as a function of time. The table has exactly one of the keys `steps`, `walk` and `trace`."""
 
     steps: tuple[RateStep, ...] | None = Field(
-        default=None, description="New rates with their times, in order. With `0bps`, the port waits for the next rate."
+        default=None,
+        description=(
+            "New rates with their times, in order of time. At the rate `0bps`, the port stops until the next step."
+        ),
     )
     trace: tuple[Annotated[int, Field(ge=0)], ...] | None = Field(
         default=None,
         description=(
-            "Delivery opportunities in the form of Mahimahi: milliseconds at which 1504 bytes may leave, from the"
-            " start again after the last. Or a file with one of them on each line."
+            "Delivery opportunities in the form of Mahimahi: milliseconds at which 1504 bytes may leave. After "
+            "the last number, the list starts again. Alternatively, a file with one of these numbers on each "
+            "line."
         ),
     )
     walk: RateWalk | None = Field(default=None, description="A rate that moves up or down at random.")
 
 
 class Reorder(Model):
-    """Packets that overtake others, as with netem. It needs `framing = "packets"`, because the cells of a VC keep
-    their order (ITU-T I.150).
+    """Packets that overtake other packets, as with the Linux tool netem. Needs `framing = "packets"`, because the
+    cells of a VC keep their order (ITU-T I.150).
     """
 
-    delay: str = Field(default="0s", description="The short delay.", examples=["5us"])
-    gap: int = Field(
-        default=1, ge=1, description="Only every `gap`-th packet can be selected, counted from the latest that was."
+    delay: str = Field(
+        default="0s", description="The short delay, with which a packet overtakes other packets.", examples=["5us"]
     )
-    probability: float = Field(le=1.0, ge=0.0, description="Probability with which a packet has only the short delay.")
+    gap: int = Field(
+        default=1,
+        ge=1,
+        description=(
+            "Only every `gap`-th packet can get the short delay, counted from the last packet that got the short delay."
+        ),
+    )
+    probability: float = Field(
+        le=1.0, ge=0.0, description="Probability with which a packet gets the short delay instead of the link's delay."
+    )
 
 
 Wire: TypeAlias = Literal["cells", "ethernet"]
@@ -1258,7 +1303,7 @@ class LinkOptions(Model):
     """Options of a link."""
 
     delay: tuple[Delay, ...] = Field(
-        default=(), description="Rules by which the link delays packets. Later packets overtake the delayed ones."
+        default=(), description="Rules by which the link delays packets. Later packets overtake a delayed packet."
     )
     delay_change: DelayChange | None = Field(
         default=None, description="Changes of the link's delay during the run. Cells keep their order."
@@ -1272,10 +1317,12 @@ class LinkOptions(Model):
     )
     lose: tuple[Loss, ...] = Field(
         default=(),
-        description="Rules by which the link loses packets or cells. Lost cells still take their time on the link.",
+        description=(
+            "Rules by which the link loses packets or cells. A lost cell still takes its transmission time on the link."
+        ),
     )
     rate_change: RateChange | None = Field(default=None, description="Changes of the link's rate during the run.")
-    reorder: Reorder | None = Field(default=None, description="Packets that overtake others.")
+    reorder: Reorder | None = Field(default=None, description="Packets that overtake other packets.")
     wire: Wire = Field(
         default="cells",
         description=(
@@ -1286,14 +1333,14 @@ class LinkOptions(Model):
 
 
 class MeasureOptions(Model):
-    """Additional measurements. They do not affect the run."""
+    """Options of measurements. They do not affect the run."""
 
     file_size: str | None = Field(
         default=None,
         description=(
             "L: the stream of every TCP flow is divided into files of this size. The delay of each file is "
-            "measured, from the first departure of its first byte until its last byte is acknowledged. Not "
-            "measured when absent. The papers use 100 kB (A-39)."
+            "measured, from the first departure of its first byte until its last byte is acknowledged. Default: "
+            "no measurement of files. The papers use 100 kB (A-39)."
         ),
         examples=["512B"],
     )
@@ -1303,18 +1350,18 @@ class MeasureOptions(Model):
         serialization_alias="from",
         description=(
             "Start of the period covered by rates, efficiency, fairness, utilisations and counters, since a run "
-            "that starts empty needs time to settle. The start of the run when absent."
+            "that starts with empty buffers needs time to settle. Default: the start of the run."
         ),
         examples=["2s"],
     )
     long_requests: str | None = Field(
-        default=None, description="Requests above this size are long. Default: 1 MB.", examples=["512B"]
+        default=None, description="Size above which a request counts as long. Default: 1 MB.", examples=["512B"]
     )
     short_requests: str | None = Field(
-        default=None, description="The largest size of a short request; 100 kB when absent.", examples=["512B"]
+        default=None, description="The largest size of a short request. Default: 100 kB.", examples=["512B"]
     )
     to: str | None = Field(
-        default=None, description="End of the measured period. The end of the run when absent.", examples=["10s"]
+        default=None, description="End of the measured period. Default: the end of the run.", examples=["10s"]
     )
 
 
@@ -1450,7 +1497,7 @@ Shared: TypeAlias = Literal["shared"]
 """The word "shared"."""
 
 Buffer: TypeAlias = Annotated[int, Field(ge=0)] | Infinite | Shared
-"""Places for waiting cells."""
+"""Size of a port's buffer."""
 
 MarkedAt: TypeAlias = Literal["enqueue", "dequeue"]
 """Selects when packets are marked: on arrival or on departure."""
@@ -2293,18 +2340,20 @@ Scheduler: TypeAlias = Annotated[
 
 
 class Port(Model):
-    """An output port of a switch."""
+    """Options of an output port of a switch."""
 
     allocator: Allocator | None = Field(
         default=None,
-        description="Allocator of rates to the sources of ABR VCs; required if an ABR VC crosses the port.",
+        description=(
+            "Allocator of rates to the sources of ABR VCs. An allocator is required if an ABR VC crosses the port."
+        ),
     )
     buffer_cells: Buffer = Field(
         validation_alias="buffer",
         serialization_alias="buffer",
         description=(
-            'K: places for waiting cells, without the one in service; or "infinite"; or "shared" if the port is '
-            "in a memory of its switch."
+            'K: number of places for waiting cells, without the cell in service; or "infinite"; or "shared" if '
+            "the port belongs to a memory of its switch."
         ),
     )
     marking: Marking | None = Field(
@@ -2321,38 +2370,41 @@ class Port(Model):
 
 
 Pairs: TypeAlias = Literal["random", "all_to_all"]
-"""How the pairs of hosts of requests are selected."""
+"""Rule that selects the pairs of hosts of requests."""
 
 Sizes: TypeAlias = str | tuple[Annotated[tuple[float, float], Field(max_length=2, min_length=2)], ...]
-"""The sizes of requests: one size, a distribution by name, or the rows of its cumulative distribution function."""
+"""The sizes of requests: one size, the name of a distribution, or the rows of a cumulative distribution
+function.
+"""
 
 
 class Requests(Model):
-    """Requests that arrive at random times, each a TCP connection of its own from one host to another."""
+    """Requests that arrive at random times. Each request is a separate TCP connection from one host to another."""
 
     destinations: tuple[str, ...] = Field(
         default=("*",), description="Hosts that receive, by name, range or pattern. Default: all hosts."
     )
     handshake: bool = Field(
-        default=True, description="True if connections open with a handshake. Otherwise the first data is sent at once."
+        default=True,
+        description="True if connections open with a handshake. If false, a connection sends its first data at once.",
     )
     load: float = Field(
         description=(
-            "Mean share of the sending hosts' links that the cells of the requests take. Sizes are rounded up to "
-            "full segments; handshakes and acknowledgements are not counted."
+            "Mean share of the rate of the sending hosts' links that the cells of the requests take. Sizes are "
+            "rounded up to full segments. Handshakes and acknowledgements are not counted."
         )
     )
-    pairs: Pairs = Field(default="random", description="Selection of the pair of hosts of each request.")
-    sizes: Sizes = Field(description="Sizes of the requests: a distribution, or one size.")
+    pairs: Pairs = Field(default="random", description="Rule that selects the pair of hosts of each request.")
+    sizes: Sizes = Field(description="Sizes of the requests: a distribution of sizes, or one size for all requests.")
     sources: tuple[str, ...] = Field(
         default=("*",),
         description="Hosts that send, by name, range (`host1-5`) or pattern (`host*`). Default: all hosts.",
     )
     stack: Stack | None = Field(
         default=None,
-        description="Real transport stack of these requests, instead of a TCP; the stack of all flows when absent.",
+        description="Real transport stack of these requests, instead of a TCP. Default: the stack of all flows.",
     )
-    tcp: Tcp | None = Field(default=None, description="TCP options of these requests. Default: those of all flows.")
+    tcp: Tcp | None = Field(default=None, description="TCP of these requests. Default: the TCP of all flows.")
 
 
 FrameAdmission: TypeAlias = Literal["cells", "whole"]
@@ -2584,7 +2636,7 @@ Side: TypeAlias = Literal["egress", "ingress"]
 
 
 class PoolOptions(Model):
-    """A part of a memory, shared by queues of one side."""
+    """A part of a memory, shared by queues on the egress side or by priority groups on the ingress side."""
 
     cells: int | None = Field(
         default=None,
@@ -2600,8 +2652,8 @@ class PoolOptions(Model):
         serialization_alias="headroom",
         ge=0,
         description=(
-            "Maximum number of cells in the headrooms of all groups of the pool. Default: each group has its own "
-            "headroom."
+            "Maximum number of cells in the headrooms of all priority groups of the pool together. Default: each "
+            "group has a separate headroom."
         ),
     )
     policy: MemoryPolicy = Field(description="Policy that decides which cells enter the pool's shared part.")
@@ -2613,31 +2665,37 @@ PauseAt: TypeAlias = Literal["headroom", "threshold"]
 
 
 class QueueOptions(Model):
-    """Settings of queues or priority groups."""
+    """Settings of some queues or priority groups of a memory."""
 
     alpha: float | None = Field(
-        default=None, gt=0.0, description="Alpha of this queue, if the pool's policy has an alpha."
+        default=None, gt=0.0, description="Alpha of these queues, if the pool's policy has an alpha."
     )
     headroom_cells: int | None = Field(
         default=None,
         validation_alias="headroom",
         serialization_alias="headroom",
         ge=0,
-        description="Cells of a lossless group that are still admitted after its threshold is reached.",
+        description=(
+            "Number of cells of a lossless group that are still admitted after the group has reached its threshold."
+        ),
     )
     lossless: bool = Field(
         default=False,
-        description="True if a priority group is lossless: the link that feeds it is paused before cells are lost.",
+        description=(
+            "True if the priority groups are lossless: the link that feeds a group is paused before cells of the "
+            "group are lost."
+        ),
     )
     pause_at: PauseAt | None = Field(default=None, description="Selects the cell that starts a pause of the link.")
     pool: str | None = Field(
-        default=None, description="Pool of the queues; may be absent if the memory has only one pool."
+        default=None,
+        description="Pool to which the queues belong. The key may be absent if the memory has only one pool.",
     )
     ports: tuple[str, ...] | None = Field(
         default=None,
         description=(
-            "Output ports of the queues, or input ports if the pool is on the ingress side: names or patterns of "
-            "links. All ports by default."
+            "Output ports of the queues, or input ports if the pool is on the ingress side. A port is given by "
+            "the name of its link or by a pattern of names. Default: all ports."
         ),
     )
     priorities: tuple[Annotated[int, Field(le=255, ge=0)], ...] | None = Field(
@@ -2648,14 +2706,14 @@ class QueueOptions(Model):
         validation_alias="reserve",
         serialization_alias="reserve",
         ge=0,
-        description="Cells of the memory reserved for this queue.",
+        description="Number of cells of the memory reserved for each of these queues.",
     )
     threshold_cells: int | None = Field(
         default=None,
         validation_alias="threshold",
         serialization_alias="threshold",
         ge=0,
-        description="The threshold of this queue in cells, if the pool's policy has thresholds.",
+        description="Threshold of these queues in cells, if the pool's policy has thresholds.",
     )
     xon_cells: int | None = Field(
         default=None,
@@ -2663,7 +2721,8 @@ class QueueOptions(Model):
         serialization_alias="xon",
         ge=0,
         description=(
-            "A pause ends when the headroom is empty and the group holds fewer cells of the shared part than this."
+            "A pause ends when the headroom is empty and the group holds fewer than this number of cells in the "
+            "shared part."
         ),
     )
     xon_offset_cells: int | None = Field(
@@ -2671,16 +2730,18 @@ class QueueOptions(Model):
         validation_alias="xon_offset",
         serialization_alias="xon_offset",
         ge=0,
-        description="A pause also ends when the headroom is empty and the group is this many cells below its threshold.",
+        description=(
+            "A pause also ends when the headroom is empty and the group is this number of cells below its threshold."
+        ),
     )
 
 
 class MemoryOptions(Model):
-    """A memory that output ports of one switch share."""
+    """A memory shared by output ports of a switch."""
 
     cells: int = Field(ge=1, description="Number of cells that fit into the memory, including reserves and headrooms.")
     frames: FrameAdmission = Field(
-        default="cells", description="The treatment of a frame whose first cell finds no room."
+        default="cells", description="Treatment of a frame whose first cell finds no room in the memory."
     )
     pause_response: str | None = Field(
         default=None,
@@ -2691,13 +2752,18 @@ class MemoryOptions(Model):
         examples=["394 quanta"],
     )
     pauses: Pauses = Field(default="counted", description="Effect of the pauses of lossless groups.")
-    policies_see: PolicyScope = Field(default="port", description="The buffer that the policies of the ports see.")
-    pool: dict[str, PoolOptions] = Field(description="Pools of the memory, by name; at least one.")
+    policies_see: PolicyScope = Field(
+        default="port",
+        description=(
+            "Selects the buffer whose occupancy the policies of the ports see: the port's own queue or the memory."
+        ),
+    )
+    pool: dict[str, PoolOptions] = Field(description="Pools of the memory, by name. A memory needs at least one pool.")
     ports: tuple[str, ...] = Field(
         default=("*",),
         description=(
-            "The output ports that share the memory, by name or pattern: the names of the switch's links, such as"
-            " `sw1->*`. Default: all ports."
+            "The output ports that share the memory, by name or pattern. A port has the name of its link, such as"
+            " `sw1->sw2`. A pattern is for example `sw1->*`. Default: all output ports of the switch."
         ),
     )
     queue: tuple[QueueOptions, ...] = Field(
@@ -2712,7 +2778,8 @@ class OwnSwitch(Model):
     """Settings of an individual switch."""
 
     memories: dict[str, MemoryOptions] = Field(
-        default_factory=dict, description="Several memories by name, each shared by some of the switch's output ports."
+        default_factory=dict,
+        description="Several memories, by name. Each memory is shared by some of the switch's output ports.",
     )
     memory: MemoryOptions | None = Field(
         default=None,
@@ -2738,8 +2805,8 @@ class SwitchOptions(Model):
     admission: PacketAdmission | None = Field(
         default=None,
         description=(
-            'With `framing = "packets"`: selects when policies decide about a packet, and whether they know its '
-            "length. Default: `start`."
+            'With `framing = "packets"`: time at which policies decide about a packet, and whether they know the '
+            "packet's length. Default: `start`."
         ),
     )
     cut_through: bool | None = Field(
@@ -2759,9 +2826,9 @@ class SwitchOptions(Model):
 
 
 class NSource(Model):
-    """N sources send through two switches to N destinations. All links are alike, except that individual sources'
-    links may differ. Nodes are `source1`, `sw1`, `sw2`, `destination1` and so on. Flows are `tcp1` and so on. The
-    port `bottleneck` is `sw1->sw2`.
+    """N sources send through two switches to N destinations. All links are alike, except that the links of
+    individual sources may differ. Nodes are `source1`, `sw1`, `sw2`, `destination1` and so on. Flows are `tcp1`
+    and so on. The port `bottleneck` is `sw1->sw2`.
 
     Source: ATM Forum 96-1269, Figure 2.
     """
@@ -2770,31 +2837,31 @@ class NSource(Model):
         default_factory=dict,
         description=(
             "One-way propagation delays of the links between individual sources and `sw1`, with keys as in "
-            "`access_rates`. Different delays give unequal round trips. Sources without an entry use "
+            "`access_rates`. Different delays give unequal round-trip times. Sources without an entry use "
             "`link_delay`."
         ),
     )
     access_rates: dict[str, str] = Field(
         default_factory=dict,
         description=(
-            "Rates of the links between individual sources and `sw1`, by the source's name, a range such as "
-            "`source1-5`, or `default`; `link_rate` for sources without an entry."
+            "Rates of the links between individual sources and `sw1`. A key is the name of a source, a range such"
+            " as `source1-5`, or `default`. Sources without an entry use `link_rate`."
         ),
     )
     link_delay: str = Field(
-        description="Propagation delay of every link, one way; each connection crosses three links.", examples=["5us"]
+        description="Propagation delay of every link, one way. Each connection crosses three links.", examples=["5us"]
     )
     link_rate: str = Field(default="155.52Mbps", description="Rate of every link.", examples=["155.52Mbps"])
     sources: int = Field(
-        le=1000000, ge=1, description="N: number of sources, each with its own destination and connection."
+        le=1000000, ge=1, description="N: number of sources. Each source has its own destination and connection."
     )
 
 
 class VcMerge(Model):
-    """Groups of sources. Each group sends to a local switch, which merges its VCs into one without interleaving
-    frames. The merged VCs share the link between two backbone switches, and each ends at its own destination.
-    Nodes are `source1`, `local1`, `sw1`, `sw2`, `destination1` and so on. Flows are `tcp1` and so on, merged VCs
-    are `vc1` and so on. The port `bottleneck` is `sw1->sw2`.
+    """Groups of sources. Each group sends to a local switch, which merges the VCs of the group into one VC without
+    interleaving frames. The merged VCs share the link between two backbone switches, and each merged VC ends at
+    its own destination. Nodes are `source1`, `local1`, `sw1`, `sw2`, `destination1` and so on. Flows are `tcp1`
+    and so on, merged VCs are `vc1` and so on. The port `bottleneck` is `sw1->sw2`.
 
     Source: ATM Forum 97-0831, Figure 6.
     """
@@ -2805,28 +2872,32 @@ class VcMerge(Model):
         examples=["5us"],
     )
     link_delay: str = Field(
-        description="Propagation delay of each of the three links after the local switches, one way.", examples=["5us"]
+        description="Propagation delay of each of the three links on a path after the local switch, one way.",
+        examples=["5us"],
     )
     link_rate: str = Field(default="155.52Mbps", description="Rate of every link.", examples=["155.52Mbps"])
     sources_per_vc: int = Field(
-        le=256, ge=1, description="Number of sources that merge into each VC, each with its own connection."
+        le=256,
+        ge=1,
+        description="Number of sources whose VCs merge into each merged VC. Each source has its own connection.",
     )
     vcs: int = Field(
-        le=100000, ge=1, description="Number of merged VCs, each with its own local switch and destination."
+        le=100000, ge=1, description="Number of merged VCs. Each merged VC has its own local switch and destination."
     )
 
 
 class Internetwork(Model):
-    """N sources, each behind an IP/ATM edge device, send through two switches to N destinations, also behind edge
-    devices. Nodes are `source1`, `edge1`, `sw1`, `sw2`, `far-edge1`, `destination1` and so on. Flows are `tcp1`
-    and so on; those in the other direction follow. The port `bottleneck` is `sw1->sw2`.
+    """N sources, each behind an IP/ATM edge device, send through two switches to N destinations, each behind an edge
+    device. Nodes are `source1`, `edge1`, `sw1`, `sw2`, `far-edge1`, `destination1` and so on. Flows are `tcp1`
+    and so on, first all flows from sources, then all flows from destinations. The port `bottleneck` is
+    `sw1->sw2`.
 
     Source: draft-jagan-e2e-traf-mgmt-00, Figure 1; `docs/mechanisms.md` 7 (A-41, A-42).
     """
 
     atm_delay: str = Field(
         description=(
-            "Propagation delay between the switches, one way; links between switches and edge devices have no delay."
+            "Propagation delay between the switches, one way. Links between switches and edge devices have no delay."
         ),
         examples=["5us"],
     )
@@ -2836,16 +2907,16 @@ class Internetwork(Model):
     )
     link_rate: str = Field(default="155.52Mbps", description="Rate of every link.", examples=["155.52Mbps"])
     sources: int = Field(
-        le=1000000, ge=1, description="N: number of sources, each with its own destination and connection."
+        le=1000000, ge=1, description="N: number of sources. Each source has its own destination and connection."
     )
 
 
 class Chain(Model):
     """A chain of switches, also called a parking lot: m + 1 switches with m links between them, long connections
-    that cross all m links, and c connections on each link that cross no other. Nodes are `sw1` to `sw(m+1)`,
-    `long-source1`, `long-destination1`, `cross-source1`, `cross-destination1` and so on. Flows are `long1` and so
-    on, then `cross1` and so on, link by link: those on the first link are `cross1` to `crossC`, where C =
-    `cross`. The port `bottleneck` is `sw1->sw2`.
+    that cross all m links, and c cross connections on each link that cross no other link between switches. Nodes
+    are `sw1` to `sw(m+1)`, `long-source1`, `long-destination1`, `cross-source1`, `cross-destination1` and so on.
+    Flows are `long1` and so on, then `cross1` and so on, link by link: the flows that cross only the first link
+    are `cross1` to `crossC`, where C = `cross`. The port `bottleneck` is `sw1->sw2`.
 
     Source: `docs/mechanisms.md` 7 (Chiussi, Xia and Kumar; Li, Siu, Tzeng, Ikeda and Suzuki).
     """
@@ -2864,8 +2935,8 @@ class Chain(Model):
         le=100000,
         ge=0,
         description=(
-            "c: number of connections on each of these links that cross only this link. They enter at one switch "
-            "and leave at the next."
+            "c: number of connections on each link between switches that cross no other link between switches. "
+            "They enter at one switch and leave at the next switch."
         ),
     )
     hops: int = Field(le=10000, ge=1, description="m: number of links between switches in the row.")
@@ -2879,7 +2950,7 @@ class Chain(Model):
 
 
 StarPattern: TypeAlias = Literal["to_one", "ring", "all_pairs", "none"]
-"""Pattern of connections in a star."""
+"""Pattern of the connections between the hosts of a star."""
 
 
 class Star(Model):
@@ -2892,29 +2963,29 @@ class Star(Model):
     access_delays: dict[str, str] = Field(
         default_factory=dict,
         description=(
-            "Propagation delays of individual hosts' links, one way, by host name; `link_delay` for hosts without"
-            " an entry."
+            "Propagation delays of the links of individual hosts, one way, with keys as in `access_rates`. Hosts "
+            "without an entry use `link_delay`."
         ),
     )
     access_rates: dict[str, str] = Field(
         default_factory=dict,
         description=(
-            "Rates of individual hosts' links, by the host's name, a range such as `host2-5`, or `default`; "
-            "`link_rate` for hosts without an entry."
+            "Rates of the links of individual hosts. A key is the name of a host, a range such as `host2-5`, or "
+            "`default`. Hosts without an entry use `link_rate`."
         ),
     )
-    hosts: int = Field(le=1000000, ge=2, description="n: hosts.")
+    hosts: int = Field(le=1000000, ge=2, description="n: number of hosts.")
     link_delay: str = Field(
-        description="Propagation delay of every link, one way; each connection crosses two links.", examples=["5us"]
+        description="Propagation delay of every link, one way. Each connection crosses two links.", examples=["5us"]
     )
     link_rate: str = Field(default="155.52Mbps", description="Rate of every link.", examples=["155.52Mbps"])
-    pattern: StarPattern = Field(default="to_one", description="Pattern of connections.")
+    pattern: StarPattern = Field(default="to_one", description="Pattern of the connections between hosts.")
 
 
 class LeafSpine(Model):
     """A leaf-spine network: hosts at leaf switches, and a link from each leaf switch to each spine switch. Nodes are
-    `host1` and so on, leaf by leaf, `leaf1` and `spine1` and so on. It has no flows of its own; tables `requests`
-    and `incast` describe its traffic. The port `bottleneck` is `leaf1->spine1`.
+    `host1` and so on, leaf by leaf, `leaf1` and `spine1` and so on. The topology has no flows of its own: the
+    tables `requests` and `incast` describe the traffic. The port `bottleneck` is `leaf1->spine1`.
 
     Source: this project.
     """
@@ -2938,7 +3009,8 @@ class LeafSpine(Model):
         le=10000,
         ge=1,
         description=(
-            "Number of spine switches: also the number of shortest paths between hosts of different leaf switches."
+            "Number of spine switches, which is also the number of shortest paths between hosts at different leaf"
+            " switches."
         ),
     )
     uplink_delay: str | None = Field(
@@ -2965,12 +3037,13 @@ class Flow(Model):
         validation_alias="from", serialization_alias="from", description="Host that sends the flow's data."
     )
     name: str | None = Field(
-        default=None, description="Name of the flow in results. Default: `tcp1`, `tcp2` and so on, by position."
+        default=None,
+        description="Name of the flow in results. Default: `tcp1`, `tcp2` and so on, by the position in the list.",
     )
     path: tuple[str, ...] | None = Field(
         default=None,
         description=(
-            "Nodes that the flow's data crosses, including both ends. Default: a path with the fewest links. "
+            "Nodes that the flow's data crosses, including the two hosts. Default: a path with the fewest links. "
             "Acknowledgements return the same way."
         ),
     )
@@ -2979,25 +3052,27 @@ class Flow(Model):
     vc: str | None = Field(
         default=None,
         description=(
-            "VC that the flow's data uses. Default: a separate VC with the flow's name. All flows of a VC must "
-            "end at the same host. Flows from the same host share the VC. Flows from different hosts merge where "
-            "their paths meet, without interleaving frames."
+            "Name of the VC that carries the flow's data. Default: a separate VC with the flow's name. All flows "
+            "of a VC must end at the same host. Flows from the same host share the VC. The VCs of flows from "
+            "different hosts merge where their paths meet, without interleaving frames."
         ),
     )
 
 
 class Link(Model):
-    """A link between two nodes. Both directions have the same properties unless specified otherwise."""
+    """A link between two nodes. Its two directions have the same rate and delay unless specified otherwise."""
 
-    between: tuple[str, str] = Field(description="The two nodes.")
+    between: tuple[str, str] = Field(description="The two nodes that the link joins.")
     delay: str = Field(description="Propagation delay of the link, in each direction.", examples=["5us"])
     delay_back: str | None = Field(
-        default=None, description="Propagation delay in the other direction. Default: `delay`.", examples=["5us"]
+        default=None,
+        description="Propagation delay in the direction from the second node to the first node. Default: `delay`.",
+        examples=["5us"],
     )
-    rate: str = Field(default="155.52Mbps", description="Rate each way.", examples=["155.52Mbps"])
+    rate: str = Field(default="155.52Mbps", description="Rate of the link, in each direction.", examples=["155.52Mbps"])
     rate_back: str | None = Field(
         default=None,
-        description="Rate in the other direction, from the second node to the first. Default: `rate`.",
+        description="Rate in the direction from the second node to the first node. Default: `rate`.",
         examples=["155.52Mbps"],
     )
 
@@ -3011,20 +3086,21 @@ class GeneralNetwork(Model):
         default=None,
         description=(
             "Port at which efficiency is measured, for example `sw1->sw2`. Default: the port with the most "
-            "connections relative to its rate. The table of ports may call this port `bottleneck`."
+            "connections relative to its rate. A table `[port.bottleneck]` applies to this port."
         ),
     )
     edge_devices: tuple[str, ...] = Field(
         default=(),
         description=(
-            "Names of the IP/ATM edge devices. They receive whole packets from hosts and send them as cells. On a"
-            " path they can only be the first or last node between the hosts."
+            "Names of the IP/ATM edge devices. An edge device receives whole packets from hosts and sends the "
+            "packets as cells. On a path, an edge device can only be the first or the last node between the "
+            "hosts."
         ),
     )
-    flows: tuple[Flow, ...] = Field(description="Connections.")
+    flows: tuple[Flow, ...] = Field(description="Connections of the network.")
     hosts: tuple[str, ...] = Field(description="Names of the hosts.")
     links: tuple[Link, ...] = Field(
-        max_length=100000, description="With this number of switches, searching paths from every switch takes seconds."
+        max_length=100000, description="Links of the network. Each link joins two nodes in both directions."
     )
     switches: tuple[str, ...] = Field(description="Names of the switches.")
 
@@ -3196,21 +3272,23 @@ class Gfr(Model):
 
 
 class VcOptions(Model):
-    """Options of a VC."""
+    """Options of individual VCs."""
 
     abr: Abr | None = Field(
-        default=None, description="ABR parameters, for rate control in both directions. Default: no rate control."
+        default=None,
+        description="ABR parameters, for rate control in the two directions of the connection. Default: no rate control.",
     )
     class_: Class = Field(
         default="ubr",
         validation_alias="class",
         serialization_alias="class",
-        description="Service category, used by schedulers by class.",
+        description="Service class of the VC, by which some schedulers select cells.",
     )
     gfr: Gfr | None = Field(
-        default=None, description="Guaranteed frame rate, checked where the VC enters the network. Default: none (UBR)."
+        default=None,
+        description="Guaranteed frame rate (GFR), checked where the VC enters the network. Default: no guarantee (UBR).",
     )
-    priority: int = Field(default=0, le=7, ge=0, description="Priority in memories shared by ports.")
+    priority: int = Field(default=0, le=7, ge=0, description="Priority of the VC's cells in memories shared by ports.")
     tagged: bool = Field(default=False, description="True if the VC's source sends all cells tagged (CLP = 1).")
 
 
@@ -3223,12 +3301,12 @@ class Scenario(Experiment):
     cell: CellOptions = Field(
         default_factory=CellOptions, description="Size of the cells on all links and in all buffers."
     )
-    duration: str = Field(description="Simulated time.", examples=["10s"])
+    duration: str = Field(description="Simulated time of a run.", examples=["10s"])
     edge: dict[str, Edge] = Field(
         default_factory=dict,
         description=(
-            "Buffers of edge devices, for packets on their way into the ATM network, by the device's name or a "
-            "pattern such as `*`."
+            "Buffers of edge devices for packets on their way into the ATM network, by the name of the device or "
+            "by a pattern such as `*`."
         ),
     )
     flow: dict[str, FlowOptions] = Field(
@@ -3238,50 +3316,60 @@ class Scenario(Experiment):
     framing: Framing | None = Field(
         default=None,
         description=(
-            "How receivers recognise packets in a sequence of cells. Default: `aal5` for cells of 53 bytes, and "
-            "`packets` for other cells."
+            "Method by which receivers recognise packets in a sequence of cells. Default: `aal5` for cells of 53 "
+            "bytes, and `packets` for other cells."
         ),
     )
     host: HostOptions = Field(default_factory=HostOptions, description="Options of all hosts.")
     incast: dict[str, Incast] = Field(
         default_factory=dict,
-        description="Queries that several hosts answer at the same time. Each named group is a table.",
+        description=(
+            "Queries that several hosts answer at the same time. Each table is a group of such queries, with its name."
+        ),
     )
     link: dict[str, LinkOptions] = Field(
         default_factory=dict,
-        description="Options of links, by name, such as `sw1->sw2`. The opposite direction is a separate link.",
+        description=(
+            "Options of links, by name, such as `sw1->sw2`. The opposite direction is a separate link, `sw2->sw1`."
+        ),
     )
-    measure: MeasureOptions = Field(default_factory=MeasureOptions, description="Additional measurements.")
-    name: str = Field(default="", description="Description, shown in results and figures.")
+    measure: MeasureOptions = Field(
+        default_factory=MeasureOptions, description="Options of measurements, which do not affect the run."
+    )
+    name: str = Field(default="", description="Description of the scenario, shown in results and figures.")
     port: dict[str, Port] = Field(
         default_factory=dict,
         description=(
-            "Output ports of switches, by name: the name of the link (`sw1->sw2`), `bottleneck`, a pattern of "
-            "link names (`local*->sw1`), or `default` for all others."
+            "Output ports of switches, by the name of their link (`sw1->sw2`), by a pattern of link names "
+            "(`local*->sw1`), as `bottleneck`, or as `default` for all other ports."
         ),
     )
     requests: dict[str, Requests] = Field(
         default_factory=dict,
         description=(
-            "Connections that open at random times, send a number of bytes and close. Each named group is a table."
+            "Connections that open at random times, send a number of bytes and close. Each table is a group of "
+            "such connections, with its name."
         ),
     )
-    seed: int = Field(default=1, ge=0, description="Seed for all random choices; the same seed gives the same run.")
+    seed: int = Field(
+        default=1, ge=0, description="Seed for all random choices. Runs with the same seed are identical."
+    )
     stack: Stack | None = Field(
         default=None,
         description=(
-            "Real transport stack of every flow and request, instead of the simulation's own TCP. Flows and "
-            "groups of requests with a TCP of their own use that TCP."
+            "Real transport stack of every flow and request, instead of simulated TCP. A flow or group of "
+            "requests that sets its own TCP uses its TCP instead of the stack."
         ),
     )
     switch: SwitchOptions = Field(
         default_factory=lambda: SwitchOptions.model_validate({}),
-        description="Options of all switches, and memories shared by ports of a switch.",
+        description="Options of all switches, and memories that ports of a switch share.",
     )
     tcp: Tcp = Field(default_factory=Vanilla, description="The TCP of every flow.")
     topology: Topology = Field(description="The network and its flows.")
     until: Until = Field(
-        default="duration", description="End of the run. With `finished`, the run ends at `duration` at the latest."
+        default="duration",
+        description="Condition that ends the run. With `finished`, the run ends at `duration` at the latest.",
     )
     vc: dict[str, VcOptions] = Field(
         default_factory=dict,
