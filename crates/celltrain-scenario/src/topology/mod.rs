@@ -151,8 +151,8 @@ pub struct Route {
 }
 
 impl Route {
-    /// Creates the route of a flow with its own VC that starts at time 0. Acknowledgements return the same way, over
-    /// links created by [`Graph::connect`].
+    /// Creates the route of a flow that starts at time 0 and has a VC of its own. Acknowledgements return the same way,
+    /// over links created by [`Graph::connect`].
     pub fn there_and_back(name: String, data: Vec<LinkIndex>) -> Self {
         let acks = data.iter().rev().map(|&link| Graph::way_back(link)).collect();
         Self { name, data, acks, start: Duration::default(), vc: None }
