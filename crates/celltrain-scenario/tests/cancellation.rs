@@ -32,8 +32,8 @@ fn reading_a_scenario_ends_as_soon_as_the_cancellation_callback_returns_stop() {
     for (name, text) in all {
         let (questions, whole) = asked(usize::MAX, |token| read(&text, token));
         assert!(whole.unwrap().scenario.is_some(), "{name}");
-        // Cancels the reading at some of the checks, which are evenly distributed. The nightly job tests about a
-        // hundred checks.
+        // Cancel the reading at some of the checks, which are evenly distributed. The nightly job tests about a hundred
+        // checks.
         let tried = (crate::differential::cases() / 2).clamp(1, 100) as usize;
         for most in (0..questions).step_by(1 + questions / tried) {
             let (told, outcome) = asked(most, |token| read(&text, token));

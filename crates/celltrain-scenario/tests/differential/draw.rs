@@ -375,7 +375,8 @@ impl Rest {
             link: BTreeMap::new(),
             edge: edge.collect(),
             cell: CellOptions::default(),
-            // Use AAL5 if the network has a feature that needs AAL5, as many random networks do.
+            // Draw packet framing often, because many random networks use a feature that needs AAL5, and then keep
+            // AAL5.
             framing: (self.seed % 5 < 3).then_some(Framing::Packets),
             switch: self.switch.clone(),
             host: if self.swarm.has(Feature::HostTimes) { self.host.clone() } else { HostOptions::default() },
@@ -421,7 +422,8 @@ fn leave_out(scenario: &mut Scenario, keys: &[&str]) -> bool {
     }
     scenario.vc.retain(|name, _| !faulty(&join("vc", name)));
     if keys.contains(&"vc") {
-        // The sum of the rates guaranteed to VCs exceeds a link's rate, so remove the guarantee of the last VC.
+        // The sum of the rates guaranteed to VCs exceeds a link's rate, so remove the table of the last VC with a
+        // guarantee.
         let promised = |vc: &VcOptions| vc.gfr.is_some() || vc.abr.is_some();
         let last = scenario.vc.iter().rfind(|(_, vc)| promised(vc)).map(|(name, _)| name.clone());
         scenario.vc.retain(|name, _| Some(name) != last.as_ref());

@@ -38,7 +38,7 @@ impl Model {
     }
 }
 
-/// Draws a port. With probability `how_often`, the port has a scheduler other than the default.
+/// Draws a port. With probability `how_often`, the table of the port sets a scheduler.
 pub(super) fn port(buffers: &'static [Option<u32>], how_often: f64) -> BoxedStrategy<Port> {
     let model = || any::<Pick>().prop_map(Model::Picked);
     let scheduler = prop::option::weighted(how_often, (model(), drawn()));
@@ -69,7 +69,8 @@ impl Port {
                 "wfq_formula" => weights(&drawn),
                 name => named(&SCHEDULERS, name, &drawn, 0),
             });
-        // Use a simple policy if the random settings are incompatible, or if the policy needs a finite buffer.
+        // Try the default settings next, and then a finite buffer, because the random settings may be incompatible, and
+        // some policies need a finite buffer.
         for (limit, drawn) in [(limited, drawn), (limited, &PLAIN), (Some(HUGE), &PLAIN)] {
             let mut policy: PolicyConfig = if name == "formula" {
                 formula(drawn, limit)
@@ -79,7 +80,7 @@ impl Port {
                 named(&POLICIES, name, drawn, limit.unwrap_or(HUGE))
             };
             if let PolicyConfig::DualPi2(config) = &mut policy {
-                // Put all VCs into the queue L by default, because every port needs a VC in this queue.
+                // Put all VCs into the queue L, because every port needs a VC in this queue.
                 config.l4s = PerVc::Same(1.0);
             }
             if policy.check(limit).is_empty() {

@@ -168,7 +168,7 @@ fn incast(pairs: &TiVec<PairIndex, Pair>, network: &Network, rng: &mut Stream) -
     }
 }
 
-/// Returns a random duration of at most the duration of the run.
+/// Returns a random fraction of the duration of the run, of at least a microsecond.
 fn part_of(network: &Network, rng: &mut Stream) -> Duration {
     let times = [3, 10, 40, 150][rng.below(4) as usize];
     Duration { picoseconds: (network.duration.picoseconds / times).max(1_000_000) }

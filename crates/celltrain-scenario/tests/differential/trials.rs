@@ -231,7 +231,7 @@ fn requests_memories_marks_and_losses(network: &mut Network, rng: &mut Stream) {
 #[derive(Clone, Debug)]
 pub(crate) struct Drawn {
     pub(crate) scenario: Scenario,
-    /// Seed of the random parts that are added to the network, because a scenario cannot describe them.
+    /// Function that adds parts that a scenario cannot describe to the network, and the seed of its random numbers.
     pub(crate) added: Option<(Add, u64)>,
 }
 
