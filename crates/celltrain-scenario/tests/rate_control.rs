@@ -69,8 +69,8 @@ fn every_nrm_th_cell_of_a_vc_that_always_sends_is_a_forward_rm_cell() {
         assert!((share * f64::from(nrm) - 1.0).abs() < 0.02, "{share} at Nrm = {nrm}");
         assert!(source.utilisation > 0.99, "saturated: {}", source.utilisation);
         // Efficiency is relative to the capacity that forward RM cells leave. Backward RM cells use a part of this
-        // capacity: the other direction sends one forward RM cell for every Nrm - 1 backward RM cells. The slow start
-        // of the first 3 ms reduces the efficiency by less than 1 %.
+        // capacity: the other direction sends one forward RM cell for every Nrm - 1 backward RM cells. The first 3 ms
+        // of the run reduce the efficiency by less than 1 %.
         let answers = 1.0 / f64::from(nrm - 1).powi(2);
         let most = (0.99 * (1.0 - answers))..=(1.0 - answers);
         assert!(most.contains(&result.efficiency), "{} at Nrm = {nrm}", result.efficiency);

@@ -31,7 +31,7 @@ pub(crate) fn as_formula(tcp: &TcpConfig) -> Option<TcpConfig> {
     };
     let after_timeout = match rules.ssthresh_rule {
         SsthreshRule::HalfOfCwnd => "min(cwnd / 2, rwnd)",
-        // Use the rules of the papers, because formulas do not know the inflation of cwnd in fast recovery.
+        // These two rules differ only while cwnd is inflated, which formulas do not know. No random TCP uses them.
         SsthreshRule::HalfOfWindow | SsthreshRule::HalfOfDeflatedWindow => "min(cwnd, rwnd) / 2",
         SsthreshRule::HalfOfUsed => "min(cwnd, rwnd, flight) / 2",
         SsthreshRule::HalfOfFlight => "flight / 2",

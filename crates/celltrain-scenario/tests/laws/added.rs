@@ -16,8 +16,8 @@ use super::ports::tail_drop;
 use super::same::{by_name, same, without_totals};
 use crate::differential::losses;
 
-/// The law excludes rotating orders of ties, because an idle source is an input of its switch and has a turn in such an
-/// order. Some policies, schedulers and allocators divide a port among all its VCs, active or not.
+/// The law replaces a rotating order of ties, in which an idle source has a turn, because it is an input of its switch.
+/// The law also replaces policies, schedulers and allocators that divide a port among all its VCs, active or not.
 pub(super) fn idle_source(case: &mut Case) -> Result<bool, String> {
     let mut network = case.network();
     if network.tie_order == TieOrder::Rotating {

@@ -37,7 +37,7 @@ pub(super) fn longer(case: &mut Case) -> Result<bool, String> {
 }
 
 /// Timers tick at multiples of their granularity, so the shift is a multiple of the granularity. No timer ticks at the
-/// start of the run, so no source starts at this instant. The law excludes ABR, whose sources and allocators count from
+/// start of the run, so no source starts at this instant. The law removes ABR, whose sources and allocators count from
 /// the start of the run.
 pub(super) fn later(case: &mut Case) -> Result<bool, String> {
     let mut network = case.network();

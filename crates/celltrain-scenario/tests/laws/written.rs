@@ -61,7 +61,7 @@ pub(super) fn mirror_image(case: &mut Case) -> Result<bool, String> {
 }
 
 /// The units of the faster network's clock are half as long, so all times have the same number of units. The law
-/// excludes networks whose clock would be so fine that it is rounded. It also excludes delayed acknowledgements, CUBIC
+/// excludes networks whose clock would be so fine that it is rounded. The law removes delayed acknowledgements, CUBIC
 /// and formulas, which contain constant times.
 pub(super) fn faster(case: &mut Case) -> Result<bool, String> {
     let no_constants = |options: &mut TcpOptions| {

@@ -28,7 +28,7 @@ impl Rule {
     }
 }
 
-/// All rules of ns-2's TCP.
+/// All rules of ns-2 that a run may need to equal a trace.
 pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "end_grows",

@@ -219,7 +219,7 @@ impl Test {
              [topology.network]\nhosts = [\"s1\", \"s2\", \"k1\"]\nswitches = [\"r1\"]\nbottleneck = \"r1->k1\"\n\
              [[topology.network.links]]\nbetween = [\"r1\", \"k1\"]\nrate = \"{slow}bps\"\n\
              delay = \"{there}\"\ndelay_back = \"{back}\"\n",
-            // If the settings of the two connections conflict, the setting of the first connection applies.
+            // The run lasts half a second longer than the test, because its packets are later than in ns-2.
             end = (self.number("end") + 0.5) * 1e6,
             slow = rate(bottleneck.rate),
         );
@@ -231,7 +231,8 @@ impl Test {
             write!(text, "[[topology.network.links]]\n{link}").unwrap();
         }
         for flow in 1..=self.flows() {
-            // The setting of the first connection applies.
+            // Each connection starts a microsecond after the previous connection, so that the first connection is
+            // served first.
             let start = picoseconds(self.start(flow, trace) + flow as f64 * 1e-6);
             let ends = format!("from = \"s{flow}\"\nto = \"k1\"\nstart = \"{start}\"\n");
             write!(text, "[[topology.network.flows]]\n{ends}").unwrap();
