@@ -197,7 +197,9 @@ fn selected(
             if channels.of_flow.iter().filter(|other| **other == both).count() > 1 {
                 let vc = &channels.vcs[both[0]].name;
                 let problem =
-                    format!("shares its VC with other flows; write vc = \"{vc}\" to count the packets of all");
+                    format!(
+                        "shares its VC with other flows; write vc = \"{vc}\" to count the packets of all these flows"
+                    );
                 scope.at("flow").refuse_text(name, problem);
                 return None;
             }

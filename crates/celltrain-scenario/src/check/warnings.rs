@@ -79,7 +79,10 @@ fn beyond(
             if let Some((_, name)) = last.filter(|(number, _)| number < numbers.end()) {
                 let (key, end) = (join(kind, key), numbers.end());
                 let message =
-                    format!("the range {key} ends at {stem}{end}, but {name} is the last one; the rest has no effect");
+                    format!(
+                        "the range {key} ends at {stem}{end}, but {name} is the last name; the rest of the range has \
+                         no effect"
+                    );
                 warnings.push(Warning { key, message });
             }
         }

@@ -121,7 +121,7 @@ fn invalid_link_changes_are_refused_with_a_correction() {
         ("rate_change.steps = []", "steps is empty; list changes with their times"),
         (
             r#"rate_change.steps = [{ at = "2ms", rate = "8Mbps" }, { at = "1ms", rate = "9Mbps" }]"#,
-            "steps[1].at = \"1ms\" must be later than the time before it, 2ms",
+            "steps[1].at = \"1ms\" must be later than the previous time, 2ms",
         ),
         (r#"rate_change.steps = [{ at = "0s", rate = "0bps" }]"#, "stops the link for the whole run; add a step"),
         (r#"rate_change.steps = [{ at = "0s", rate = "1bps" }]"#, "is not a positive rate from 424bps"),
