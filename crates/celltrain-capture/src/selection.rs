@@ -44,7 +44,8 @@ impl Selected {
 impl Selection {
     /// Selects these ports, VCs and flows, in a time window such as `1.2s:1.3s`, for runs of `duration`.
     ///
-    /// # Errors If the time window is invalid. The error describes the problem.
+    /// # Errors
+    /// If the time window is invalid. The error describes the problem.
     pub fn new(
         duration: Duration,
         [ports, vcs, flows]: [Option<Vec<String>>; 3],
@@ -61,7 +62,8 @@ impl Selection {
 
     /// Converts the names in the selection to indices into a network.
     ///
-    /// # Errors If a selected port, VC or flow does not exist. The error contains its name.
+    /// # Errors
+    /// If a selected port, VC or flow does not exist. The error contains its name.
     pub fn of(&self, network: &Network) -> Result<Selected, Wrong> {
         let ports: Vec<&str> = network.links.iter().map(|link| link.name.as_str()).collect();
         let vcs: Vec<&str> = network.vcs.iter().map(|vc| vc.name.as_str()).collect();

@@ -8,7 +8,8 @@ use serde_json::Value;
 /// Parses a measure. Returns whether the measure has a path, whether it needs a trace of congestion windows, and
 /// whether it is a lower bound if the values that it reads are lower bounds.
 ///
-/// # Errors Returns the problem, followed by the line of the measure with carets under the position of the problem.
+/// # Errors
+/// Returns the problem, followed by the line of the measure with carets under the position of the problem.
 #[pyfunction]
 pub(crate) fn parse_measure(text: &str) -> PyResult<(bool, bool, bool)> {
     let expression = Expression::new(text);

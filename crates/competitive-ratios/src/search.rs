@@ -5,8 +5,8 @@
 //! its memory with the cells of the last bursts, and sends these cells much later.
 //!
 //! For longest queue drop, let M / t ports be saturated t slots after some origin. In the limit of many cells and
-//! ports, the saturated queues of this policy contain (x - 1) t cells, where x ln x = 1, and the best schedule keeps (e
-//! - 1) t cells of each last burst. While t grows by a factor of e, longest queue drop sends x M cells and the best
+//! ports, the saturated queues of this policy contain (x - 1) t cells, where x ln x = 1, and the best schedule keeps
+//! (e - 1) t cells of each last burst. While t grows by a factor of e, longest queue drop sends x M cells and the best
 //! schedule e M. So the ratio of one long round tends to e / x = 1.5417. With more or fewer ports than M / t, the same
 //! calculation gives a ratio of at most r = 1.5422, where r ln r - (r - 1) ln (r - 1) = 1.
 

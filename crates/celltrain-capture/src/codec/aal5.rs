@@ -23,8 +23,9 @@ pub struct Pdu {
 /// Encodes a frame: payload, zero pad, trailer. Its length is a multiple of 48 bytes, with the trailer at the end
 /// (ITU-T I.363.5).
 ///
-/// # Panics If `payload` is empty or longer than [`MAX_SDU_BYTES`]. The 16-bit length field cannot express a greater
-/// length, and the length 0 means an aborted frame.
+/// # Panics
+/// If `payload` is empty or longer than [`MAX_SDU_BYTES`]. The 16-bit length field cannot express a greater length, and
+/// the length 0 means an aborted frame.
 pub fn encode(payload: &[u8], uu: u8) -> Vec<u8> {
     assert!(
         !payload.is_empty(),

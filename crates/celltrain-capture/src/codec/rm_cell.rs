@@ -98,7 +98,8 @@ impl RmCell {
 
     /// Parses an RM cell.
     ///
-    /// # Errors If the cell is damaged, or is not an RM cell of ABR.
+    /// # Errors
+    /// If the cell is damaged, or is not an RM cell of ABR.
     pub fn parse(bytes: &[u8]) -> Result<Self, ParseError> {
         if bytes.len() != CELL_BYTES {
             return refuse!("a cell has {CELL_BYTES} bytes, not {}", bytes.len());

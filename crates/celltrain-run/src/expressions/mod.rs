@@ -138,7 +138,8 @@ impl Expression {
 
     /// Returns the value of the measure.
     ///
-    /// # Errors Returns the reason why the measure has no value.
+    /// # Errors
+    /// Returns the reason why the measure has no value.
     pub fn value(&self, source: Source<'_>) -> Result<f64, Missing> {
         let wrong = |error: &String| {
             let start: String = quoted(&self.text).chars().take(200).collect();

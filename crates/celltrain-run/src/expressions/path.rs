@@ -199,7 +199,8 @@ pub(super) fn several(step: &str) -> Option<(&str, &str)> {
 /// Returns the known names that `text` selects. It is a name, a range such as `tcp1-3`, `*` for all names, or a pattern
 /// such as `edge*->sw1`.
 ///
-/// # Errors Returns a clause that describes the error in `text`.
+/// # Errors
+/// Returns a clause that describes the error in `text`.
 pub fn named(text: &str, known: &[&str]) -> Result<Vec<String>, String> {
     let owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();
     if text == "*" {
