@@ -441,7 +441,7 @@ def test_a_vc_range_that_extends_beyond_the_last_vc_gives_a_warning(celltrain, t
     path.write_text(INTERNETWORK.replace("tcp1-3", "tcp1-4"))
     answer = celltrain("check", path)
     assert answer.code == 0
-    assert "the range vc.tcp1-4 ends at tcp4, but tcp3 is the last one" in answer.err
+    assert "the range vc.tcp1-4 ends at tcp4, but tcp3 is the last name" in answer.err
 
 
 @pytest.mark.slow

@@ -42,8 +42,8 @@ impl<W: Write> Capture<W> {
     /// Begins a capture. Writes the capture's interfaces and, for captures at hosts, the synthetic handshakes.
     ///
     /// # Errors
-    /// If the output cannot be written, or the capture cannot represent a connection. Examples are an end at
-    /// an interface that does not exist, and a segment too long for a frame.
+    /// If the output cannot be written, or the capture cannot represent a connection. Examples are an end at an
+    /// interface that does not exist, and a segment too long for a frame.
     pub fn new(out: W, about: &About, setting: Setting) -> Result<Self, CaptureError> {
         let Setting { kind, framing, interfaces, connections } = setting;
         let wire = Wire::new(connections, framing, kind)?;
@@ -151,8 +151,8 @@ impl<W: Write> Capture<W> {
     /// Adds a cell seen at a port.
     ///
     /// # Errors
-    /// If the output cannot be written, or the cell is invalid: the cell's frame is too long or has no cell
-    /// with this index, or the interface does not exist.
+    /// If the output cannot be written, or the cell is invalid: the cell's frame is too long or has no cell with this
+    /// index, or the interface does not exist.
     pub fn cell(&mut self, seen: &SeenCell<'_>) -> Result<(), CaptureError> {
         let SeenCell { time_ns, interface, direction, circuit, cell, comment } = *seen;
         if !self.kind.of_cells() {

@@ -70,8 +70,8 @@ impl Ended {
     /// Returns the number of packets or cells in the capture, without the synthetic handshakes at the beginning.
     ///
     /// # Errors
-    /// If the capture contains no packets or cells. The error gives the first and the last time at which the
-    /// run has chosen packets or cells.
+    /// If the capture contains no packets or cells. The error gives the first and the last time at which the run has
+    /// chosen packets or cells.
     pub fn packets(self) -> Result<u64, String> {
         if !self.is_empty() {
             return Ok(self.packets);
@@ -107,8 +107,7 @@ impl<'a> Watch<'a> {
     /// Captures the part of a run of this network that `choice` selects.
     ///
     /// # Errors
-    /// If a port, VC or flow does not exist, the capture cannot represent the traffic, or the capture would be
-    /// empty.
+    /// If a port, VC or flow does not exist, the capture cannot represent the traffic, or the capture would be empty.
     pub fn new(choice: &CaptureChoice, network: &Network, into: Destination<'a>) -> Result<Self, String> {
         let Destination { sink, about, has_outcomes, stopped } = into;
         let CaptureChoice { kind, looks_at, of } = choice;
@@ -197,8 +196,8 @@ impl<'a> Watch<'a> {
     /// Writes the waiting packets and ends the capture.
     ///
     /// # Errors
-    /// If the capture cannot represent part of the traffic. A failed write is not an error here, since the
-    /// sink itself reported the failure.
+    /// If the capture cannot represent part of the traffic. A failed write is not an error here, since the sink itself
+    /// reported the failure.
     pub fn finish(mut self) -> Result<Ended, String> {
         self.write(|looks, capture| match looks {
             Looks::AtHosts(Packets { outcomes: Some((outcomes, _)), .. }) => {

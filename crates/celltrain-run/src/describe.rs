@@ -41,7 +41,7 @@ pub fn document(document: Result<Document, Vec<SyntaxFault>>, source: &str) -> V
 /// Describes the network of a scenario: the data needed to draw it, and each flow's stack and fair share.
 ///
 /// # Errors
-/// Returns an error if interrupted.
+/// Returns an error if the token is cancelled.
 pub fn network(scenario: &Scenario, network: &Network, token: &CancellationToken<'_>) -> Result<Value, Interrupted> {
     let nodes = network.nodes.iter().map(|node| {
         let kind = match node.kind {
@@ -88,7 +88,7 @@ pub fn network(scenario: &Scenario, network: &Network, token: &CancellationToken
 /// Reports which code path of the fast engine each port uses.
 ///
 /// # Errors
-/// Returns an error if interrupted.
+/// Returns an error if the token is cancelled.
 pub fn plan(network: &Network, token: &CancellationToken<'_>) -> Result<Value, Interrupted> {
     let ports = engine::explain_plan(network, token)?.into_iter().map(|port| {
         json!({

@@ -45,7 +45,7 @@ pub struct LockStep {
 /// starvation may have other causes.
 ///
 /// # Errors
-/// Returns an error if interrupted.
+/// Returns an error if the token is cancelled.
 pub fn in_step(
     scenario: &Scenario,
     network: &Network,

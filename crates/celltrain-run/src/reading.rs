@@ -31,7 +31,7 @@ impl From<Reading> for Estimated {
 /// with the scenario's text. Messages about faults refer to the text as `source`.
 ///
 /// # Errors
-/// Returns an error if interrupted.
+/// Returns an error if the token is cancelled.
 pub fn read(
     source: &str,
     machine: Machine,

@@ -142,7 +142,7 @@ impl Checked {
     /// build a new one.
     ///
     /// # Errors
-    /// Returns an error if interrupted.
+    /// Returns an error if the token is cancelled.
     pub fn network(&self, seed: u64, token: &CancellationToken<'_>) -> Result<Network, Interrupted> {
         let built = locked(&self.network).take();
         match built {
@@ -181,7 +181,7 @@ impl Checked {
     /// runs have.
     ///
     /// # Errors
-    /// Returns an error if interrupted.
+    /// Returns an error if the token is cancelled.
     pub fn problems(
         &self,
         measures: &[String],

@@ -324,14 +324,14 @@ pub fn conformance(make: impl Fn(u32) -> Option<Box<dyn BufferPolicy>>, seed: u6
     let evidence = |check| match check {
         Check::Capacity => {
             let (cells, most) = (grouped(all.offered), grouped(u64::from(max_queue)));
-            format!("{trials} trials, {cells} cells; at most {most} wait")
+            format!("{trials} trials, {cells} arriving cells; at most {most} cells wait")
         }
         Check::Counts => format!("{} recounts", grouped(recounts)),
         Check::WholeFrames => {
             let [sent, refused, cut] = [frames, all.discarded_frames, all.cut_frames].map(grouped);
             format!("{sent} frames sent, {refused} refused, {cut} cut by a full buffer")
         }
-        Check::SameSeed => format!("{trials} trials, each twice"),
+        Check::SameSeed => format!("{trials} trials, each executed twice"),
         Check::AdmitsWhenEmpty => match probe.offered {
             0 => "every frame is admitted while the buffer is empty or a single cell waits".into(),
             offered => {

@@ -24,7 +24,7 @@ pub fn network(scenario: &Scenario, seed: u64) -> Network {
 /// Builds the network of a checked scenario, unless the token cancels the work.
 ///
 /// # Errors
-/// Returns [`Interrupted`] if cancelled.
+/// Returns [`Interrupted`] if the token is cancelled.
 pub fn network_unless(scenario: &Scenario, seed: u64, token: &CancellationToken<'_>) -> Result<Network, Interrupted> {
     let layout = scenario.topology.config().lay_out(token)?;
     let mut none = Faults::default();

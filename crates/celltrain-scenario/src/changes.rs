@@ -266,7 +266,7 @@ fn check_times(times: impl Iterator<Item = Duration>, list: &mut Scope<'_>) {
     let mut before: Option<Duration> = None;
     for (number, at) in times.enumerate() {
         if let Some(before) = before.filter(|&before| at <= before) {
-            list.item(number).at("at").refuse_text(at, format!("must be later than the time before it, {before}"));
+            list.item(number).at("at").refuse_text(at, format!("must be later than the previous time, {before}"));
         }
         before = Some(at);
     }

@@ -38,7 +38,7 @@ pub struct Verdict {
 /// Checks a scenario. `malformed` contains faults found by the schema check, which removed the malformed values.
 ///
 /// # Errors
-/// Returns [`Interrupted`] if cancelled.
+/// Returns [`Interrupted`] if the token is cancelled.
 pub fn check(
     scenario: &Scenario,
     malformed: &[KeyFault],

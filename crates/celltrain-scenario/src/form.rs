@@ -22,7 +22,7 @@ use crate::scenario::schema;
 /// Checks a document and removes malformed values.
 ///
 /// # Errors
-/// Returns [`Interrupted`] if cancelled.
+/// Returns [`Interrupted`] if the token is cancelled.
 pub fn check(root: &mut Value, token: &CancellationToken<'_>) -> Result<Faults, Interrupted> {
     // The schema is generated only once, because a sweep reads thousands of scenarios.
     static SCHEMA: LazyLock<Value> = LazyLock::new(schema);

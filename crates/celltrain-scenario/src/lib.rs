@@ -112,7 +112,7 @@ impl Reader<'_> {
     /// Reads a scenario in TOML.
     ///
     /// # Errors
-    /// Returns [`Interrupted`] if cancelled.
+    /// Returns [`Interrupted`] if the token is cancelled.
     pub fn toml(self, text: &str) -> Result<Reading, Interrupted> {
         self.token.check()?;
         read(Document::from_toml(text), self)
@@ -121,7 +121,7 @@ impl Reader<'_> {
     /// Reads a scenario in JSON, with the same keys as in TOML. Its faults have no line numbers.
     ///
     /// # Errors
-    /// Returns [`Interrupted`] if cancelled.
+    /// Returns [`Interrupted`] if the token is cancelled.
     pub fn json(self, text: &str) -> Result<Reading, Interrupted> {
         self.token.check()?;
         read(Document::from_json(text), self)

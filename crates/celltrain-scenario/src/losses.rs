@@ -196,8 +196,9 @@ fn selected(
             let both = channels.of_flow.raw[place];
             if channels.of_flow.iter().filter(|other| **other == both).count() > 1 {
                 let vc = &channels.vcs[both[0]].name;
-                let problem =
-                    format!("shares its VC with other flows; write vc = \"{vc}\" to count the packets of all");
+                let problem = format!(
+                    "shares its VC with other flows; write vc = \"{vc}\" to count the packets of all these flows"
+                );
                 scope.at("flow").refuse_text(name, problem);
                 return None;
             }

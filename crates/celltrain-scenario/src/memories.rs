@@ -256,7 +256,8 @@ impl Resolver<'_> {
             };
             if let Some(reason) = reason {
                 let problem = format!(
-                    "removes waiting cells, or follows a policy that does, but {reason}; change this policy, or the policy of the port"
+                    "removes waiting cells, or follows a policy that removes them, but {reason}; change this policy, \
+                     or the policy of the port"
                 );
                 let mut of_pools = scope.at("pool");
                 let mut scope = of_pools.at(&pool.name);

@@ -101,7 +101,7 @@ impl<'a> Table<'a> {
 /// the tables of requests have faults.
 ///
 /// # Errors
-/// Returns [`Interrupted`] if cancelled.
+/// Returns [`Interrupted`] if the token is cancelled.
 pub(crate) fn resolve(
     scenario: &Scenario,
     layout: &Layout,

@@ -45,7 +45,7 @@ impl<'a> ResolvedScenario<'a> {
     /// The topology must have no faults. All further checks use the result.
     ///
     /// # Errors
-    /// Returns [`Interrupted`] if cancelled.
+    /// Returns [`Interrupted`] if the token is cancelled.
     pub(crate) fn of(scenario: &'a Scenario, layout: Layout, root: &mut Scope<'_>) -> Result<Self, Interrupted> {
         let mut channels = channels(&layout);
         let requests = requests::resolve(scenario, &layout, &mut channels, root)?;

@@ -137,8 +137,8 @@ pub struct VcOptions {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PortConfig {
-    /// K: number of places for waiting cells, without the cell in service; or "infinite"; or "shared" if the port
-    /// belongs to a memory of its switch.
+    /// K: places for waiting cells, without the one in service; or "infinite"; or "shared" if the port is in a memory of
+    /// its switch.
     pub buffer: Buffer,
     /// Policy that admits or refuses frames, and decides what happens when the buffer is full.
     pub policy: PolicyConfig,

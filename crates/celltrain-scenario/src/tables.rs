@@ -30,7 +30,7 @@ impl<'a> Tables<'a> {
     /// Looks up the tables for all parts of a layout.
     ///
     /// # Errors
-    /// Returns [`Interrupted`] if cancelled.
+    /// Returns [`Interrupted`] if the token is cancelled.
     pub fn of(
         scenario: &'a Scenario,
         layout: &Layout,

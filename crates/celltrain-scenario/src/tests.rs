@@ -1,4 +1,4 @@
-//! Tests with whole files: scenarios are read, and faulty files give the expected messages.
+//! Tests with complete files: valid scenarios are read, and faulty files give the expected messages.
 
 use std::fmt::Write;
 
@@ -147,7 +147,7 @@ fn a_tcp_key_that_has_moved_into_a_group_is_refused_with_its_new_path() {
     assert!(message.ends_with("is now flow.tcp1.tcp.reno.timer.restart"), "{message}");
 }
 
-/// A malformed `ecn` was replaced by its default, which does not fit DCTCP either.
+/// Regression: a malformed `ecn` was replaced by its default, which was then reported because it does not fit DCTCP.
 #[test]
 fn a_malformed_setting_is_reported_once_even_if_its_default_does_not_fit_the_other_settings() {
     let tcp = "[tcp.vanilla]\ncongestion = \"dctcp\"\necn = \"on\"\nwindows.growth = \"capped\"\n\
@@ -170,8 +170,8 @@ fn a_malformed_setting_is_reported_once_even_if_its_default_does_not_fit_the_oth
 
 #[test]
 fn a_network_that_is_too_large_is_refused() {
-    // In the first round, the network is refused before layout. In the second round, it is refused only once it is
-    // built.
+    // In the first round, the network is refused before its layout. In the second round, it is refused after it has
+    // been built.
     for is_built in [false, true] {
         let fits = |candidate: Candidate<'_>| match candidate {
             Candidate::Planned(size) if !is_built => Err(format!("{} nodes are too many", size.nodes)),
@@ -207,7 +207,7 @@ fn a_chain_has_connections_through_all_switches_and_connections_through_two_adja
     let path = |flow: &str| links(&network, network.flows.iter().find(|own| own.name == flow).unwrap().data_vc);
     let long = ["long-source2->sw1", "sw1->sw2", "sw2->sw3", "sw3->sw4", "sw4->long-destination2"];
     assert_eq!(path("long2"), long);
-    // Each link between switches has two cross connections, in link order.
+    // Each link between switches has two cross connections, which are numbered in link order.
     assert_eq!(path("cross1")[1..2], ["sw1->sw2"]);
     assert_eq!(path("cross4"), ["cross-source4->sw2", "sw2->sw3", "sw3->cross-destination4"]);
     assert_eq!(path("cross6")[1], "sw3->sw4");
@@ -284,7 +284,7 @@ fn near(found: &[f64], expected: &[f64]) -> bool {
     found.len() == expected.len() && found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-9)
 }
 
-/// Of the 636 bytes of 12 cells, 512 are payload.
+/// Share of the payload in the bytes of a full segment: 512 of the 636 bytes of 12 cells.
 const PAYLOAD: f64 = 512.0 / 636.0;
 
 #[test]
@@ -294,14 +294,15 @@ fn the_fair_shares_of_a_chain_of_switches_match_the_formula() {
         let shares = vec![155.52 / f64::from(long + cross) * PAYLOAD; usize::from(long + 3 * cross)];
         assert!(near(&fair(&text), &shares), "{long} long flows, {cross} cross flows on each link: {:?}", fair(&text));
     }
-    // If hosts are slow, the links between switches limit no connection.
+    // If the links of hosts are slow, the links between switches limit no connection.
     let slow = CHAIN.replace("access_delay", "access_rate = \"10Mbps\"\naccess_delay");
     assert!(near(&fair(&slow), &[10.0 * PAYLOAD; 8]));
 }
 
 #[test]
 fn max_min_shares_with_different_access_rates_equal_values_calculated_by_hand() {
-    // Calculated by hand: tcp2 gets 10, tcp5 gets 20, and three flows share the remaining 125.52.
+    // Calculated by hand: tcp2 gets 10 Mb/s, tcp5 gets 20 Mb/s, and the three other flows share the remaining 125.52
+    // Mb/s.
     let third = 125.52 / 3.0 * PAYLOAD;
     let text = GOOD.replace(
         "sources = 5",
@@ -309,7 +310,7 @@ fn max_min_shares_with_different_access_rates_equal_values_calculated_by_hand() 
     );
     assert!(near(&fair(&text), &[third, 10.0 * PAYLOAD, third, third, 20.0 * PAYLOAD]), "{:?}", fair(&text));
     // tcp3 sends 30 Mb/s half of the time, with 960 bytes of payload in 21 cells of 53 bytes. This leaves 140.52 Mb/s
-    // to the other flows. tcp4 has more payload in its share, because its frames have 192 cells. tcp5 is paced at 5
+    // to the other flows. The cells of tcp4 carry more payload, because its frames have 192 cells. tcp5 is paced at 5
     // Mb/s.
     let own = "\n[flow.tcp3.traffic.on_off]\nrate = \"30Mbps\"\non = \"1ms\"\noff = \"1ms\"\npacket = \"960B\"\n\
                [flow.tcp4.tcp.reno]\nmss = \"9140B\"\n[flow.tcp5.tcp.reno]\npacing_rate = \"5Mbps\"\n";
@@ -323,7 +324,7 @@ fn max_min_shares_with_different_access_rates_equal_values_calculated_by_hand() 
 
 #[test]
 fn max_min_fairness_is_computed_from_each_goodput_divided_by_its_max_min_share() {
-    // No data is lost, so all flows send as fast as they can.
+    // No data is lost, so all flows send as fast as their links allow.
     let text = GOOD
         .replace("10s", "300ms")
         .replace("sources = 5", "sources = 5\naccess_rates = { source1-2 = \"5Mbps\" }")
@@ -348,7 +349,7 @@ fn a_network_beyond_the_documented_size_is_refused_before_construction() {
     let links = "{ between = [\"a\", \"s\"], delay = \"1us\" },".repeat(100_001);
     let text = GENERAL.replace("links = [", &format!("links = [{links}"));
     assert_eq!(messages(&text), ["test.toml:5: topology.network.links has 100004 items; at most 100000 are possible"]);
-    // A row of switches, with flows that cross it from end to end.
+    // A row of switches, with flows that cross the whole row.
     let name = |i: u32| format!("\"s{i}\", ");
     let switches: String = (0..2_001).map(name).collect();
     let trunk = |i: u32| format!("{{ between = [\"s{i}\", \"s{}\"], delay = \"1us\" }},", i + 1);
@@ -405,7 +406,7 @@ fn unclosed_nested_brackets_are_an_error_not_a_stack_overflow() {
     assert!(messages(&"[".repeat(20_000_000))[0].contains("at most 16 MiB"));
 }
 
-/// Three connections each way between two IP networks.
+/// Three connections in each direction between two IP networks.
 const ABR: &str = r#"duration = "1s"
 topology.internetwork = { sources = 3, ip_delay = "1ms", atm_delay = "1ms", bidirectional = true }
 edge."*" = { buffer = 500 }
@@ -429,7 +430,7 @@ buffer = 1000
 policy.ppd = {}
 "#;
 
-/// Checks the reader's messages for the changes in `readings.txt`, whose format is explained there.
+/// Checks the messages for the changed scenarios in `readings.txt`. The file explains its own format.
 #[test]
 fn the_parsed_example_scenarios_equal_the_saved_parse_results() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/tests/readings.txt");
@@ -460,7 +461,7 @@ fn the_parsed_example_scenarios_equal_the_saved_parse_results() {
     assert!(found.lines().eq(written.lines()), "{path}: the message differs from the saved one: {first:?}");
 }
 
-/// Applies the changes in a line of `readings.txt`.
+/// Applies the changes in a line of `readings.txt` to a scenario.
 fn changed(base: &str, line: &str) -> String {
     line.split(" && ").fold(base.to_string(), |text, change| {
         let change = change.replace("\\n", "\n");
@@ -509,7 +510,7 @@ fn a_file_size_in_the_tcp_table_of_a_scenario_applies_to_all_flows() {
 fn the_error_for_an_integer_out_of_range_states_both_limits() {
     fn visit(schema: &serde_json::Value, path: &str, found: &mut Vec<String>) {
         let is_whole = schema["type"] == "integer" || schema["type"] == serde_json::json!(["integer", "null"]);
-        // The settings of a Python class have no range.
+        // The settings of a Python class have no range, so they are left out.
         if is_whole && !path.contains("PythonSetting") {
             let told = crate::form::expectation(schema);
             if !told.contains(" to ") || told.contains("or more") {
@@ -576,7 +577,7 @@ proptest! {
 
 #[test]
 fn the_error_for_an_invalid_value_of_one_megabyte_is_short() {
-    // Regression: the value of a quantity, a name and an unknown key were quoted in full.
+    // Regression: messages quoted the value of a quantity, a name or an unknown key in full.
     let long = "9".repeat(1_000_000);
     for (from, to) in [
         ("\"10s\"", format!("\"{long}s\"")),
@@ -597,8 +598,8 @@ fn the_error_for_an_invalid_value_of_one_megabyte_is_short() {
     assert!(named.warnings.iter().all(|warning| warning.message.len() < 2500));
 }
 
-/// Whole numbers above 1 that are defaults, each with its unit. None of them is a number of cells for which a source
-/// gives a size in bytes.
+/// Defaults that are whole numbers above 1, each with its unit. None of these defaults is a number of cells for which
+/// the source gives a size in bytes.
 const COUNTED_DEFAULTS: [(&str, &str); 6] = [
     ("Abr.mrm", "RM cells, which only ATM has"),
     ("Abr.nrm", "cells, as TM 4.0 counts them"),

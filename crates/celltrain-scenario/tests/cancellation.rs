@@ -1,4 +1,4 @@
-//! Reading can be cancelled at any check.
+//! Tests that the reading of a scenario can be cancelled at any check for cancellation.
 
 use std::cell::Cell;
 
@@ -26,13 +26,14 @@ fn read(text: &str, token: &CancellationToken<'_>) -> Result<Reading, Interrupte
 
 #[test]
 fn reading_a_scenario_ends_as_soon_as_the_cancellation_callback_returns_stop() {
-    // Together the listed scenarios contain every topology, policy, scheduler, allocator and kind of traffic.
+    // Together, these scenarios contain every topology, policy, scheduler, allocator and kind of traffic.
     let all = crate::scenarios_in("scenarios");
     assert!(all.len() > 20);
     for (name, text) in all {
         let (questions, whole) = asked(usize::MAX, |token| read(&text, token));
         assert!(whole.unwrap().scenario.is_some(), "{name}");
-        // Some of the checks, evenly distributed: about a hundred in the nightly job.
+        // Cancel the reading at some of the checks, which are evenly distributed. The nightly job tests about a hundred
+        // checks.
         let tried = (crate::differential::cases() / 2).clamp(1, 100) as usize;
         for most in (0..questions).step_by(1 + questions / tried) {
             let (told, outcome) = asked(most, |token| read(&text, token));

@@ -1,8 +1,8 @@
-//! Checks that every shipped scenario gives the recorded result on both engines, with and without a probe, and on one
-//! or two threads. Other tests check that the results are right.
+//! Checks that shipped scenarios give the recorded results on both engines, with and without a probe, and on one or two
+//! threads. Other tests check that the results are right.
 //!
-//! After an intended change of results, update the table with `CELLTRAIN_BLESS=1 cargo test -p celltrain-scenario
-//! --test integration fingerprints`. Commit it alone, and explain the reason.
+//! After an intended change of results, update the table of fingerprints with `CELLTRAIN_BLESS=1 cargo test -p
+//! celltrain-scenario --test integration fingerprints`. Commit the table alone, and explain the reason.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -21,11 +21,11 @@ use crate::scenarios_in;
 
 /// The first simulated second is enough to distinguish runs, because it includes losses and timeouts.
 const DURATION: &str = "1s";
-/// Simulated time of networks with requests.
+/// Simulated time of the runs of networks with requests.
 const OF_REQUESTS: &str = "60ms";
 
-/// Runs seed 2 of every eighth scenario, with all checks of this build. To write the table, runs both seeds of all
-/// scenarios. `python/tests/test_fingerprints.py` compares seed 1 of every second scenario on the optimised core.
+/// Runs every eighth scenario with seed 2, with all checks of this build. To write the table, runs all scenarios with
+/// seeds 1 and 2. `python/tests/test_fingerprints.py` runs every second scenario with seed 1 on the optimised core.
 #[test]
 fn fingerprints_of_every_eighth_shipped_scenario_equal_the_recorded_fingerprints() {
     let mut runs = runs();
@@ -108,7 +108,7 @@ impl Run {
     fn result(&self) -> RunResult {
         let reading = read_toml(&self.text, &self.scenario);
         let mut scenario = reading.scenario.expect("every shipped scenario is valid");
-        // Networks with requests are large, and reach all rare situations early.
+        // Run networks with requests for a shorter time, because they are large and reach all rare situations early.
         let duration = if scenario.requests.is_empty() { DURATION } else { OF_REQUESTS };
         scenario.duration = duration.parse().unwrap();
         let network = build::network(&scenario, self.seed);
@@ -130,7 +130,7 @@ impl Run {
     }
 }
 
-/// Records all series at all ports, at instants without events.
+/// Creates a recorder of all series at all ports, which samples at instants without events.
 fn recorder(network: &Network) -> Recorder {
     let choice = SeriesChoice {
         queue: true,
@@ -145,7 +145,7 @@ fn recorder(network: &Network) -> Recorder {
     Recorder::new(choice, network.links.keys().collect(), step, network)
 }
 
-/// Returns the results of all runs, which are distributed over the threads.
+/// Executes the runs on `threads` threads. Returns the results of all runs.
 fn on_threads(threads: usize, runs: &[Run]) -> Vec<RunResult> {
     let found = Mutex::new(vec![None; runs.len()]);
     let next = Mutex::new(0..runs.len());

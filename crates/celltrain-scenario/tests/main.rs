@@ -1,4 +1,4 @@
-//! Tests of whole scenarios in a single program, because each test program is compiled and linked with the engines.
+//! Tests of whole scenarios. They are one program, because each test program is compiled and linked with the engines.
 //!
 //! `cargo test -p celltrain-scenario --test integration differential::` runs the tests of one module.
 

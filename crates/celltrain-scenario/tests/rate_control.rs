@@ -1,4 +1,4 @@
-//! ABR in whole runs: sources must reach the rates that their allocators intend, and both engines must agree.
+//! Tests of ABR in whole runs. Sources must reach the rates that the allocators intend, and both engines must agree.
 
 use celltrain_core::cancellation::CancellationToken;
 use celltrain_core::engine::Engine;
@@ -16,7 +16,7 @@ fn network(text: &str) -> Network {
     build::network(&scenario, scenario.seed)
 }
 
-/// Returns the ACR of each ABR flow's data VC in Mb/s, every millisecond, and the result.
+/// Returns the ACR of each ABR flow's data VC in Mb/s, sampled every millisecond, and the result of the run.
 fn rates(network: &Network) -> (Vec<Vec<f64>>, RunResult) {
     let choice = SeriesChoice { rates: true, ..SeriesChoice::default() };
     let mut recorder = Recorder::new(choice, Vec::new(), Duration::from_milliseconds(1), network);
@@ -41,7 +41,8 @@ fn ten_sources(icr: &str) -> Network {
 fn ten_active_abr_vcs_each_get_a_tenth_of_the_link_from_any_initial_rate() {
     for icr in ["10kbps", "1Mbps", "15.552Mbps", "50Mbps", "155.52Mbps"] {
         let (rates, _) = rates(&ten_sources(icr));
-        // Ten round trips over six links of 1 ms, each with the delay of a full buffer (1000 cells of 2.73 us).
+        // The rates must settle within ten round trips over six links of 1 ms, each with the delay of a full buffer
+        // (1000 cells of 2.73 us).
         for (ms, now) in rates.iter().enumerate().skip(88) {
             for rate in now {
                 assert!((rate / 15.552 - 1.0).abs() < 0.005, "{rate} Mb/s after {ms} ms with icr = {icr}");
@@ -69,7 +70,7 @@ fn every_nrm_th_cell_of_a_vc_that_always_sends_is_a_forward_rm_cell() {
         assert!(source.utilisation > 0.99, "saturated: {}", source.utilisation);
         // Efficiency is relative to the capacity that forward RM cells leave. Backward RM cells use a part of this
         // capacity: the other direction sends one forward RM cell for every Nrm - 1 backward RM cells. The first 3 ms
-        // cost less than 1 %.
+        // of the run reduce the efficiency by less than 1 %.
         let answers = 1.0 / f64::from(nrm - 1).powi(2);
         let most = (0.99 * (1.0 - answers))..=(1.0 - answers);
         assert!(most.contains(&result.efficiency), "{} at Nrm = {nrm}", result.efficiency);
@@ -78,7 +79,7 @@ fn every_nrm_th_cell_of_a_vc_that_always_sends_is_a_forward_rm_cell() {
     }
 }
 
-/// Creates one VC over three hops, of which the middle one is slower, and one VC over each hop.
+/// Creates one VC over three links, of which the middle link is slower, and one VC over each of these links.
 fn parking_lot(allocator: &str) -> Network {
     let mut network = network(&format!(
         r#"
@@ -97,14 +98,15 @@ fn parking_lot(allocator: &str) -> Network {
     network
 }
 
-/// Returns the mean ACRs of the last quarter second: `long1`, `cross1`, `cross2`, `cross3`.
+/// Returns the mean ACRs of `long1`, `cross1`, `cross2` and `cross3` over the last quarter of a second.
 fn settled(allocator: &str) -> [f64; 4] {
     let (rates, _) = rates(&parking_lot(allocator));
     let late = &rates[250..];
     [0, 1, 2, 3].map(|flow| late.iter().map(|now| now[flow]).sum::<f64>() / late.len() as f64)
 }
 
-/// Returns the largest relative deviation from the max-min rates, if `part` of each link is used.
+/// Returns the largest relative deviation of the rates from the max-min rates, if VCs may use the share `part` of each
+/// link.
 fn distance(rates: [f64; 4], part: f64) -> f64 {
     let capacities = [155.52, 77.76, 155.52].map(|rate| part * rate);
     let [a, b, c] = [0, 1, 2].map(LinkIndex::new);
@@ -118,8 +120,8 @@ fn in_a_parking_lot_erica_is_max_min_fair_and_equal_share_is_not() {
     assert!(distance(erica, 0.9) < 0.02, "{erica:?}");
     let ideal = settled("allocator.max_min = {}");
     assert!(distance(ideal, 1.0) < 1e-9, "{ideal:?}");
-    // Equal shares give each VC half of each link. On a fast link, the cross VC gets 77.76 instead of the 116.64 that
-    // the long VC leaves unused because of the slow link.
+    // Equal shares give each VC half of each link. On a fast link, the cross VC gets 77.76 Mb/s instead of the 116.64
+    // Mb/s that the long VC leaves unused because of the slow link.
     let equal = settled("allocator.equal_share = {}");
     assert!((distance(equal, 1.0) - 1.0 / 3.0).abs() < 0.01, "{equal:?}");
     println!("long1, cross1, cross2, cross3:\nerica {erica:.2?}\nequal_share {equal:.2?}\nmax_min {ideal:.2?}");
@@ -142,7 +144,7 @@ fn stopped_by_marks(out_of_rate: &str) -> Network {
 fn out_of_rate_rm_cells_restart_an_abr_source_that_stopped_because_its_mcr_is_zero() {
     let (rates_without, without) = rates(&stopped_by_marks(""));
     let (rates_with, with) = rates(&stopped_by_marks(r#"out_of_rate = true, tcr = "42.4kbps""#));
-    // In the results, each data VC is followed by its acknowledgement VC.
+    // In the results, each data VC is followed by the VC of its acknowledgements.
     let stopped =
         (0..2).find(|flow| without.abr[2 * flow].acr_mbps == 0.0).expect("one of the two sources has stopped");
     let back = |rates: &[Vec<f64>]| rates.windows(2).filter(|w| w[0][stopped] == 0.0 && w[1][stopped] > 0.0).count();
@@ -161,7 +163,7 @@ fn out_of_rate_rm_cells_restart_an_abr_source_that_stopped_because_its_mcr_is_ze
 
 #[test]
 fn out_of_rate_rm_cells_restart_both_directions_of_a_connection_after_both_were_stopped() {
-    // ICR is one cell per second in both directions, so an in-rate answer would take a second.
+    // ICR is one cell per second in each direction, so an answer sent in rate would take a second.
     let network = |out_of_rate: bool| {
         network(&format!(
             r#"
@@ -204,8 +206,8 @@ fn sent_and_received_abr_cells_balance_on_both_engines_with_efci_marks_and_with_
     }
 }
 
-/// Creates two ABR VCs, and one VC of this class that sends packets at this rate. It sends during 50 ms of every 200
-/// ms, from 300 ms on.
+/// Creates two ABR VCs, and one VC of class `class` that sends packets at the rate `rate`. The third VC sends during 50
+/// ms of every 200 ms, from 300 ms on.
 fn beside_bursts(allocator: &str, class: &str, rate: &str) -> Network {
     network(&format!(
         r#"
@@ -230,7 +232,7 @@ fn intermittent_ubr_traffic_does_not_stop_abr_traffic() {
         for now in &rates[100..] {
             assert!(now[..2].iter().all(|rate| *rate > 10.0), "{allocator}: {now:?} Mb/s");
         }
-        // The last burst ends after 550 ms.
+        // The last burst of UBR traffic ends after 550 ms.
         let late = rates.last().expect("the series has at least one sample")[..2].iter().sum::<f64>();
         assert!((0.85..1.1).contains(&(late / 155.52)), "{allocator}: {late} Mb/s");
         assert_eq!(fast, Engine::Reference.run_to_end(&network), "{allocator}");
@@ -242,15 +244,15 @@ fn the_rate_of_vbr_is_subtracted_from_the_capacity_for_abr() {
     let network = beside_bursts("erica = { delta = 0.0 }", "vbr", "77.76Mbps");
     let (rates, fast) = rates(&network);
     let mean = |from: usize| rates[from..from + 20].iter().map(|now| now[0] + now[1]).sum::<f64>() / 20.0;
-    // The means at 330 and 530 ms start 30 ms after the beginning of a burst. ABR gets 0.9 of the remaining half during
-    // bursts, and otherwise 0.9 of the whole link.
+    // The means at 330 and 530 ms start 30 ms after the beginning of a burst. ABR gets 0.9 of the remaining half of the
+    // link during bursts, and 0.9 of the whole link between bursts.
     for (from, expected) in [(270, 139.97), (330, 69.98), (470, 139.97), (530, 69.98)] {
         assert!((mean(from) / expected - 1.0).abs() < 0.05, "{} Mb/s after {from} ms, not {expected}", mean(from));
     }
     assert_eq!(fast, Engine::Reference.run_to_end(&network));
 }
 
-/// Creates four VCs on a 155.52 Mb/s link. These lines are added to the scenario.
+/// Creates four VCs on a link of 155.52 Mb/s. The lines `rest` are added to the scenario.
 fn four_vcs(rest: &str) -> Network {
     network(&format!(
         r#"
@@ -273,12 +275,12 @@ fn the_ideal_shares_of_abr_vcs_leave_room_for_rm_cells_and_are_at_most_pcr() {
         assert!(close, "{found:?}, not {expected:?}: {rest}");
     };
     let quarter = 155.52 / 4.0;
-    // All VCs have the same number of cells; seven eighths of the ABR cells are data.
+    // All VCs send the same number of cells. Seven eighths of the ABR cells are data cells.
     near("vc.tcp1-2.abr.nrm = 8", [quarter * 0.875, quarter * 0.875, quarter, quarter]);
-    // PCR includes RM cells: of 20 Mb/s on the line, 17.5 are data.
+    // PCR includes RM cells: of 20 Mb/s on the line, 17.5 Mb/s are data cells.
     let rest = (155.52 - 20.0) / 3.0;
     near("vc.tcp1.abr = { nrm = 8, pcr = \"20Mbps\" }\nvc.tcp2.abr.nrm = 8", [17.5, rest * 0.875, rest, rest]);
-    // A TCP paced at 14 Mb/s of data takes 16 Mb/s of the line, including RM cells.
+    // A TCP paced at 14 Mb/s of data cells takes 16 Mb/s of the line, including RM cells.
     let rest = (155.52 - 16.0) / 3.0;
     near(
         "vc.tcp1-2.abr.nrm = 8\nflow.tcp1.tcp.newreno = { mss = \"512B\", pacing_rate = \"14Mbps\" }",
@@ -286,8 +288,8 @@ fn the_ideal_shares_of_abr_vcs_leave_room_for_rm_cells_and_are_at_most_pcr() {
     );
 }
 
-/// Regression: the max-min reference gave ABR the whole link despite other classes, and gave no other VC the rate that
-/// a PCR left unused.
+/// Regression: the max-min reference gave ABR the whole link despite other classes, and gave the rate that the PCR of a
+/// VC left unused to no other VC.
 #[test]
 fn the_reference_rates_of_abr_respect_pcr_and_other_service_classes() {
     let vbr = "vc.tcp4.class = \"vbr\"\nflow.tcp4.traffic.on_off = { rate = \"80Mbps\", on = \"5ms\", off = \"5ms\" }";
@@ -297,7 +299,7 @@ fn the_reference_rates_of_abr_respect_pcr_and_other_service_classes() {
         // Without a PCR, all four VCs have equal shares. If one VC has a PCR, the other VCs share the rest.
         ("{}", "", [155.52 / 4.0; 2]),
         ("{ pcr = \"20Mbps\" }", "", [20.0, (155.52 - 20.0) / 3.0]),
-        // VBR gets its mean rate first. UBR gets no more than its sending rate.
+        // The VBR VC gets its mean rate first. The UBR VC gets no more than its sending rate.
         ("{}", vbr, [third; 2]),
         ("{ mcr = \"90Mbps\" }", vbr, [90.0, 25.52 / 2.0]),
         ("{}", &format!("{vbr}\n{ubr}"), [(155.52 - 40.0 - 15.0) / 2.0; 2]),
@@ -313,8 +315,9 @@ fn the_reference_rates_of_abr_respect_pcr_and_other_service_classes() {
 
 #[test]
 fn the_state_of_an_edge_device_can_be_read_at_any_time_during_a_run() {
-    // A cell takes 265 ticks of 10.3 ns, so these steps occur at every phase of a cell. The device forwards cells up to
-    // the next step. Cells that begin just after the step must not have left.
+    // A cell takes 265 ticks of 10.3 ns, so these steps end at every phase of a cell. The engine computes the cells
+    // that the device forwards up to the end of a step. Cells whose transmission begins just after the step must not
+    // have left the device.
     let network = network(
         r#"
         duration = "500us"

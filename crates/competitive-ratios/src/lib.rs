@@ -13,9 +13,10 @@
 //! use celltrain_core::memory::complete_sharing;
 //! use competitive_ratios::{Burst, optimum, sent};
 //!
-//! // The cells of port 0 take all places, so the cell of port 1 is refused. let bursts = [Burst { slot: 0, port: 0,
-//! cells: 4 }, Burst { slot: 0, port: 1, cells: 1 }]; assert_eq!(sent(&complete_sharing::Config {}.into(), 4, 2,
-//! &bursts), 4); assert_eq!(optimum(4, 2, &bursts), 4);
+//! // The cells of port 0 take all places, so the cell of port 1 is refused.
+//! let bursts = [Burst { slot: 0, port: 0, cells: 4 }, Burst { slot: 0, port: 1, cells: 1 }];
+//! assert_eq!(sent(&complete_sharing::Config {}.into(), 4, 2, &bursts), 4);
+//! assert_eq!(optimum(4, 2, &bursts), 4);
 //! ```
 
 pub mod game;

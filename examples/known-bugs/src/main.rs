@@ -48,7 +48,7 @@ struct Event {
 
 fn event(time: Duration, is_sent: bool, packet: &[u8]) -> Event {
     let packet = SlicedPacket::from_ip(packet).expect("the packet is a valid IP packet");
-    let Some(TransportSlice::Tcp(tcp)) = packet.transport else { panic!("it is TCP") };
+    let Some(TransportSlice::Tcp(tcp)) = packet.transport else { panic!("the packet is not TCP") };
     let (sequence, ack) = (tcp.sequence_number(), tcp.acknowledgment_number());
     Event { time, is_sent, sequence, ack, bytes: tcp.payload().len() }
 }

@@ -24,8 +24,8 @@ pub struct Pdu {
 /// (ITU-T I.363.5).
 ///
 /// # Panics
-/// If `payload` is empty or longer than [`MAX_SDU_BYTES`]. The 16-bit length field cannot express a greater
-/// length, and the length 0 means an aborted frame.
+/// If `payload` is empty or longer than [`MAX_SDU_BYTES`]. The 16-bit length field cannot express a greater length, and
+/// the length 0 means an aborted frame.
 pub fn encode(payload: &[u8], uu: u8) -> Vec<u8> {
     assert!(
         !payload.is_empty(),

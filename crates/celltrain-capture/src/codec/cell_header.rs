@@ -57,8 +57,8 @@ impl CellHeader {
     /// Encodes the five header bytes, with the header error control last (ITU-T I.361, I.432.1 §4.3.2).
     ///
     /// # Panics
-    /// If `gfc` does not fit in 4 bits or `pti` does not fit in 3 bits, because a truncated field would encode
-    /// a different header.
+    /// If `gfc` does not fit in 4 bits or `pti` does not fit in 3 bits, because a truncated field would encode a
+    /// different header.
     pub fn encode(self) -> [u8; HEADER_BYTES] {
         assert!(self.gfc <= GFC_MAX, "the generic flow control has 4 bits, which cannot hold {}", self.gfc);
         assert!(self.pti <= PTI_MAX, "the payload type has 3 bits, which cannot hold {}", self.pti);

@@ -93,8 +93,8 @@ fn cell(cell: CellKind) -> SeenCell<'static> {
 fn refusal<T>(result: Result<T, CaptureError>) -> String {
     match result {
         Err(CaptureError::Refused(problem)) => problem,
-        Err(CaptureError::Write(error)) => panic!("is refused, not {error}"),
-        Ok(_) => panic!("is refused"),
+        Err(CaptureError::Write(error)) => panic!("the capture must be refused: {error}"),
+        Ok(_) => panic!("the capture must be refused"),
     }
 }
 

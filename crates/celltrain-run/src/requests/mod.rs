@@ -202,7 +202,7 @@ pub const WITH_SLOWDOWNS: [&str; 4] = ["all", "short", "medium", "long"];
 /// nothing.
 ///
 /// # Errors
-/// Returns [`Interrupted`] if cancelled.
+/// Returns [`Interrupted`] if the token is cancelled.
 pub fn measure(
     network: &Network,
     result: &RunResult,

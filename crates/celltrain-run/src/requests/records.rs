@@ -54,7 +54,7 @@ impl Records {
     /// measures.
     ///
     /// # Errors
-    /// Returns [`Interrupted`] if cancelled.
+    /// Returns [`Interrupted`] if the token is cancelled.
     pub fn of(
         network: &Network,
         result: &RunResult,

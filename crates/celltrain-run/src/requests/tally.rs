@@ -58,7 +58,7 @@ impl<'a> Tally<'a> {
     /// Counts the requests that have records in the result of the run.
     ///
     /// # Errors
-    /// Returns [`Interrupted`] if cancelled.
+    /// Returns [`Interrupted`] if the token is cancelled.
     pub fn add_records(
         &mut self,
         groups: &TiSlice<GroupIndex, GroupResult>,
@@ -99,7 +99,7 @@ impl<'a> Tally<'a> {
     /// Returns four measures of a group: for all requests, short requests, medium requests and long requests.
     ///
     /// # Errors
-    /// Returns [`Interrupted`] if cancelled.
+    /// Returns [`Interrupted`] if the token is cancelled.
     pub(super) fn measures(
         &self,
         group: GroupIndex,

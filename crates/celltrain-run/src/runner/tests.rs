@@ -199,7 +199,7 @@ fn a_measure_that_refers_to_a_time_series_is_computed_from_the_series_that_the_r
         Trace::new(celltrain_core::units::Duration::default(), &["cwnd".into()], Some("10ms"), Some(Vec::new()));
     let trace = trace.expect("the choice is valid");
     let how = How { trace: trace.as_ref(), measures: Some(&measures), ..How::default() };
-    let [window, climb, unknown] = &run(&scenario, None, how).unwrap().row.expect("it has measures").figures[..] else {
+    let [window, climb, unknown] = &run(&scenario, None, how).unwrap().row.expect("there is a row").figures[..] else {
         panic!("there are three measures")
     };
     assert!(window.value.is_some_and(|segments| segments > 1.0), "{window:?}");

@@ -87,9 +87,9 @@ fn a_series_that_the_network_cannot_record_is_refused_with_a_message() {
         Err(problem) => problem,
         Ok(Some(trace)) => match trace.refuse_empty(&network) {
             Err(problem) => problem,
-            Ok(()) => panic!("it records nothing"),
+            Ok(()) => panic!("the trace is accepted"),
         },
-        Ok(None) => panic!("it names series"),
+        Ok(None) => panic!("the trace names no series"),
     };
     assert_eq!(
         refusal(&["window"], "1us"),

@@ -145,9 +145,13 @@ pub fn conformance(policy: &MemoryPolicyConfig, seed: u64) -> Vec<Verdict> {
     let evidence = |check| match check {
         Check::Capacity => {
             let cells = u64::from(OPERATIONS) * trials;
-            format!("{trials} trials, {} cells arrive or leave; at most {} wait", grouped(cells), grouped(most.into()))
+            format!(
+                "{trials} trials, {} cells arrive or leave; at most {} cells wait",
+                grouped(cells),
+                grouped(most.into())
+            )
         }
-        Check::SameSeed => format!("{trials} trials, each twice"),
+        Check::SameSeed => format!("{trials} trials, each executed twice"),
         Check::AdmitsWhenEmpty => {
             format!("{} of {ROUNDS} cells admitted while the pool is empty", empty.clone().unwrap_or(0))
         }

@@ -78,8 +78,10 @@ fn beyond(
             let last = names.iter().filter_map(|name| Some((number_in_range(key, name)?, name))).max();
             if let Some((_, name)) = last.filter(|(number, _)| number < numbers.end()) {
                 let (key, end) = (join(kind, key), numbers.end());
-                let message =
-                    format!("the range {key} ends at {stem}{end}, but {name} is the last one; the rest has no effect");
+                let message = format!(
+                    "the range {key} ends at {stem}{end}, but {name} is the last name; the rest of the range has \
+                         no effect"
+                );
                 warnings.push(Warning { key, message });
             }
         }

@@ -73,7 +73,7 @@ impl Resolver<'_> {
             let mut scope = of_policy.at(policy.name());
             if (policy.pushes_out() || policy.needs_predictions()) && side == Side::Ingress {
                 scope.refuse(
-                    "removes waiting cells, or follows a policy that does; this is possible only in a pool on \
+                    "removes waiting cells, or follows a policy that removes them; this is possible only in a pool on \
                               the egress side; choose another policy",
                 );
             }

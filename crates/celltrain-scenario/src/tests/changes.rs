@@ -7,7 +7,8 @@ use celltrain_core::units::{BitRate, Duration};
 
 use super::{link, messages, read};
 
-/// Packets of a cell of 1,000 bytes that fill the link from sw to b, which has 80 Mb/s. `keys` belong to this link.
+/// Returns a scenario in which packets of one cell of 1,000 bytes fill the link from sw to b, which has 80 Mb/s. `keys`
+/// are the keys of this link.
 fn filled(keys: &str, rest: &str) -> String {
     format!(
         r#"duration = "40ms"
@@ -49,12 +50,14 @@ fn forwarded(result: &RunResult) -> u64 {
 
 #[test]
 fn a_saturated_link_whose_rate_changes_sends_as_many_cells_as_its_rates_allow() {
-    // A cell takes 100 us until 10 ms, 1 ms until 20 ms, and 50 us from 30 ms. The highest rate is above the link's own.
+    // A cell takes 100 us until 10 ms, 1 ms until 20 ms, and 50 us from 30 ms. The highest rate exceeds the link's own
+    // rate.
     let steps = r#"rate_change.steps = [
         { at = "10ms", rate = "8Mbps" }, { at = "20ms", rate = "0bps" }, { at = "30ms", rate = "160Mbps" }]"#;
     let result = run(&filled(steps, ""));
     let port = result.ports.iter().find(|port| port.name == "sw->b").unwrap();
-    // The first packet arrives in the first cell time, and the change comes after the start of a cell.
+    // The number is not exact, because the first packet arrives during the first cell time, and the rate changes after
+    // the start of a cell.
     assert!((308..=311).contains(&port.counters.forwarded), "{}", port.counters.forwarded);
     assert!(port.utilisation > 0.99, "{}", port.utilisation);
     let [payload, capacity] = [result.goodput_mbps, 0.972 * (0.8 + 0.08 + 1.6) / 0.04];
@@ -67,7 +70,7 @@ fn a_saturated_link_whose_rate_changes_sends_as_many_cells_as_its_rates_allow() 
 fn a_link_with_a_trace_sends_a_packet_of_1504_bytes_per_line_of_the_trace() {
     let text = filled("rate_change.trace = [1, 1, 4, 10]", "").replace("1000B", "1504B").replace("972B", "1476B");
     let result = run(&text);
-    // The last opportunity, at the end of the run, starts a cell.
+    // The last delivery opportunity, at the end of the run, starts a cell.
     assert_eq!(forwarded(&result), 16);
     let rate = 16.0 * 1504.0 * 8.0 / 40e3;
     assert!((result.efficiency - result.goodput_mbps / (rate * 1476.0 / 1504.0)).abs() < 1e-9);
@@ -118,7 +121,7 @@ fn invalid_link_changes_are_refused_with_a_correction() {
         ("rate_change.steps = []", "steps is empty; list changes with their times"),
         (
             r#"rate_change.steps = [{ at = "2ms", rate = "8Mbps" }, { at = "1ms", rate = "9Mbps" }]"#,
-            "steps[1].at = \"1ms\" must be later than the time before it, 2ms",
+            "steps[1].at = \"1ms\" must be later than the previous time, 2ms",
         ),
         (r#"rate_change.steps = [{ at = "0s", rate = "0bps" }]"#, "stops the link for the whole run; add a step"),
         (r#"rate_change.steps = [{ at = "0s", rate = "1bps" }]"#, "is not a positive rate from 424bps"),

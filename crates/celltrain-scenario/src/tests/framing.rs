@@ -131,15 +131,16 @@ alpha = 0.5
         let refused: u64 = counters().map(|all| all.discarded_frames).sum();
         let cut: u64 = counters().map(|all| all.cut_frames).sum();
         assert_eq!((cut > 0, refused > 0), (is_cut, !is_cut), "{settings}");
-        // Eight packets of six cells arrive at the same time, and each may exceed the threshold by five cells. A queue
-        // of 96 cells admits another packet, because its own cells do not count in Q.
+        // Eight packets of six cells arrive at the same time, and each packet may exceed the threshold by five cells. A
+        // queue of 96 cells admits another packet, because the cells of the packet do not count in Q.
         let longest = result.memories.raw[0].queues.iter().map(|queue| queue.counters.max_cells).max();
         assert!(longest.expect("there are queues") <= 100 + beyond, "{settings}: {longest:?}");
     }
 }
 
-/// Returns the cells that a memory refused, and the longest time of an answer in milliseconds, if 32 hosts answer one
-/// host at the same time and the memory of its leaf switch has `cells` cells.
+/// Runs an incast in which 32 hosts answer one host at the same time, and the memory of this host's leaf switch has
+/// `cells` cells. Returns the number of cells that the memory refused, and the longest time of an answer in
+/// milliseconds.
 fn incast(settings: &str, cells: u32) -> (u64, f64) {
     let scenario = format!(
         r#"duration = "100ms"
@@ -186,9 +187,9 @@ cells = {cells}
 
 #[test]
 fn a_memory_5_percent_too_small_for_an_incast_delays_the_query_by_one_timeout() {
-    // A queue of 310 packets of 16 cells stops at half of a memory of 9920 cells. It grows a little longer, because a
-    // packet waits until it is whole. If cells may leave before their packet is complete, each of the 32 packets that
-    // arrive together may exceed the threshold by all cells but one.
+    // A queue of 310 packets of 16 cells stops at half of a memory of 9920 cells. The queue grows a little longer,
+    // because a packet waits until all of its cells have arrived. If cells may leave before their packet is complete,
+    // each of the 32 packets that arrive together may exceed the threshold by all of its cells but one.
     for (settings, smallest) in
         [("", 9913), ("admission = \"fits\"", 9928), ("admission = \"end\"", 9943), ("cut_through = true", 8989)]
     {
@@ -199,7 +200,8 @@ fn a_memory_5_percent_too_small_for_an_incast_delays_the_query_by_one_timeout() 
     }
 }
 
-/// Returns a scenario with two hosts at a switch. One of them sends packets of `payload` bytes of UDP at line rate.
+/// Returns a scenario with two hosts at a switch. One host sends UDP packets with a payload of `payload` bytes at line
+/// rate.
 fn saturated(payload: u64, cell: &str, rest: &str) -> String {
     format!(
         r#"duration = "2ms"
@@ -227,7 +229,8 @@ from = "1ms"
 
 #[test]
 fn a_saturated_ethernet_link_carries_exactly_the_packets_that_the_frame_transmission_times_allow() {
-    // The payload follows 28 bytes of UDP and IP; 18 more are Ethernet's, and 20 are between the frames.
+    // A packet has 28 bytes of UDP and IP headers before the payload. An Ethernet frame adds 18 bytes, and 20 bytes
+    // separate the frames.
     for (payload, cell) in [(1, "250B"), (18, "250B"), (19, "250B"), (474, "250B"), (1472, "208B"), (8972, "1024B")] {
         let reading = read(&saturated(payload, cell, "[link.\"*\"]\nwire = \"ethernet\"\n"));
         assert_eq!(reading.faults, []);

@@ -1,4 +1,5 @@
-//! Tests of memories shared by ports: the networks built from scenarios, and the faults in their tables.
+//! Tests of memories shared by ports: the networks built from scenarios with memories, and the faults in the tables of
+//! memories.
 
 use celltrain_core::aal5::CellFormat;
 use celltrain_core::engine::Engine;
@@ -60,7 +61,7 @@ fn by_default_all_ports_of_a_switch_share_a_memory_without_reserved_space() {
     let pool = &memory.pools.raw[0];
     assert_eq!((pool.name.as_str(), pool.side, pool.cells), ("main", Side::Egress, 1000));
     assert!(memory.ports.iter().all(|&port| network.links[port].buffer == Some(1000)));
-    // Data goes to host3 and host4, acknowledgements to host1 and host2.
+    // Data cells go to host3 and host4, and acknowledgements go to host1 and host2.
     assert_eq!(memory.queues.len(), 4);
     let result = Engine::Reference.run_to_end(&network);
     assert!(result.memories[MemoryIndex::new(0)].max_used_cells > 0);
@@ -93,8 +94,8 @@ policy.static_thresholds = {}
     let memory = memory(&network);
     assert_eq!(memory.policies_see, PolicyScope::Memory);
     let cells: Vec<(&str, u32)> = memory.pools.iter().map(|pool| (pool.name.as_str(), pool.cells)).collect();
-    // At the port to host4, priorities 0 and 3 each have a reserve of 10 cells. At each of the four inputs, priority 3
-    // has a reserve of 5 and a headroom of 20.
+    // At the port to host4, the queues of priorities 0 and 3 each have a reserve of 10 cells. At each of the four
+    // inputs, the group of priority 3 has a reserve of 5 cells and a headroom of 20 cells.
     assert_eq!(cells, [("lossless", 300), ("lossy", 600), ("out", 980)]);
     let queue = |link: &str, priority, pool: &str| {
         let mut found = memory.queues.iter().filter(|queue| {
@@ -210,7 +211,8 @@ fn a_memory_policy_that_pushes_out_cells_requires_ports_that_support_removal() {
 fn cells_of_any_size_carry_frames_and_their_size_determines_their_transmission_time() {
     let network = network(&format!("[cell]\nsize = \"254B\"\n{MEMORY}"));
     assert_eq!(network.aal5.cell, CellFormat { size: 254, payload: 254 });
-    // 512 bytes of data, 40 of TCP and IP headers, 8 of LLC/SNAP header and 8 of AAL5 trailer.
+    // A frame has 512 bytes of data, 40 bytes of TCP and IP headers, 8 bytes of LLC/SNAP header and 8 bytes of AAL5
+    // trailer.
     assert_eq!(network.aal5.segment_cells(512), 3);
     let clock = network.clock();
     assert!(clock.exact);

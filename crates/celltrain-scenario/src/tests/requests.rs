@@ -49,14 +49,16 @@ fn every_pair_of_hosts_has_a_vc_for_each_shortest_path_in_both_directions() {
 
 #[test]
 fn the_mean_interval_between_the_requests_of_a_group_is_computed_from_its_load() {
-    // 40 requests per second with 10 segments of 32 cells take 5,427,200 bit/s of the 8 links' 80 Gb/s.
+    // 40 requests per second, each with 10 segments of 32 cells, take 5,427,200 bit/s of the 80 Gb/s of the eight
+    // links.
     let text = REQUESTS.replace("load = 0.5", "load = 0.00006784").replace("\"web_search\"", "\"14600B\"");
     let interval = |text: &str| match &network(text).requests.groups[GroupIndex::new(0)].arrivals {
         Arrivals::Poisson { mean, .. } => *mean,
         Arrivals::Incast { .. } => panic!("the first group of requests exists"),
     };
     assert_eq!(interval(&text), Duration::from_milliseconds(25));
-    // Half the hosts send over half the rate; all segments are full.
+    // With half of the hosts as sources, the links have half of the rate, so the interval doubles. All segments are
+    // full.
     let half = text.replace("[incast", "sources = [\"host1-4\"]\n[incast");
     assert_eq!(interval(&half), Duration::from_milliseconds(50));
     assert_eq!(interval(&text.replace("14600B", "14599B")), Duration::from_milliseconds(25));

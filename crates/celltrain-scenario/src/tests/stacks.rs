@@ -1,10 +1,10 @@
-//! Tests of scenarios that name real stacks.
+//! Tests of scenarios with real transport stacks.
 
 use celltrain_core::index::FlowIndex;
 
 use super::*;
 
-/// Returns a reading of a scenario with three flows. The given text is inserted before the port's table.
+/// Reads a scenario with three flows, with `text` before the port's table.
 fn with(text: &str) -> Reading {
     let text = format!("duration = '1s'\ntopology.n_source = {{ sources = 3, link_delay = '5us' }}\n{text}");
     read(&format!("{text}\n[port.bottleneck]\nbuffer = 2000\npolicy.epd = {{}}\n"))
@@ -24,7 +24,8 @@ fn flows_use_the_common_protocol_stack_unless_they_specify_a_transport() {
     let (scenario, network) = (reading.scenario.unwrap(), reading.network.unwrap());
     let flow = |number| &network.flows[FlowIndex::new(number)];
     assert_eq!([0, 1, 2].map(|number| flow(number).outside), [true, false, true]);
-    // Packets of 1500 and 9180 bytes with LLC/SNAP and the trailer; simulated TCP has its default MSS.
+    // Two flows send packets of 1500 and 9180 bytes in frames with LLC/SNAP and AAL5 trailer. The simulated TCP has its
+    // default MSS.
     assert_eq!([0, 1, 2].map(|number| flow(number).frame(&network.aal5)), [(1460, 32), (512, 12), (9140, 192)]);
     assert_eq!(flow(0).tcp.options().receive_window.bytes, 100_000, "the largest buffer");
     assert!(scenario.stack_of("tcp2").is_none() && scenario.stack_of("tcp1").is_some());
@@ -124,7 +125,7 @@ fn only_the_data_of_the_simulated_tcp_is_divided_into_files() {
     assert!(found[0].contains("has no effect: no flow uses the simulation's own TCP"), "{found:?}");
 }
 
-/// Returns a reading of a star of four hosts whose requests have these keys, with the given tables.
+/// Reads a scenario with four hosts, with the keys `own` in the table of requests, and with `tables` as further tables.
 fn requests(own: &str, tables: &str) -> Reading {
     read(&format!(
         "duration = '1s'\n{tables}\n[topology.leaf_spine]\nleaves = 2\nspines = 1\nhosts_per_leaf = 2\n\

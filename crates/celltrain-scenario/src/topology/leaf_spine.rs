@@ -91,8 +91,9 @@ impl Configure for Config {
             scope
                 .refuse_value(ratio, "is not a positive ratio, such as 2 for hosts with twice the rate of the uplinks");
         } else if let Some(rate) = self.uplink_rate {
-            let problem =
-                format!("sets the rate of the uplinks, which uplink_rate = \"{rate}\" sets too; leave one out");
+            let problem = format!(
+                "sets the rate of the uplinks, which uplink_rate = \"{rate}\" sets too; leave out one of these keys"
+            );
             scope.refuse_value(ratio, problem);
         } else if rate < MIN_RATE || rate > MAX_RATE {
             scope.refuse_value(ratio, format!("gives uplinks of {rate}; a rate must be from {MIN_RATE} to {MAX_RATE}"));

@@ -65,14 +65,14 @@ pub trait Configure {
     /// topology's table.
     ///
     /// # Errors
-    /// Returns [`Interrupted`] if cancelled.
+    /// Returns [`Interrupted`] if the token is cancelled.
     fn check(&self, scope: &mut Scope<'_>) -> Result<Option<Layout>, Interrupted>;
 
     /// Creates the graph of the network and the paths of its flows. This function is called only if the settings have
     /// no faults.
     ///
     /// # Errors
-    /// Returns [`Interrupted`] if cancelled.
+    /// Returns [`Interrupted`] if the token is cancelled.
     fn lay_out(&self, token: &CancellationToken<'_>) -> Result<Layout, Interrupted>;
 
     /// Returns which switch ports need a table. Any other port has an unlimited buffer unless it has a table.
@@ -151,8 +151,8 @@ pub struct Route {
 }
 
 impl Route {
-    /// Creates the route of a flow with its own VC that starts at time 0. Acknowledgements return the same way, over
-    /// links created by [`Graph::connect`].
+    /// Creates the route of a flow that starts at time 0 and has a VC of its own. Acknowledgements return the same way,
+    /// over links created by [`Graph::connect`].
     pub fn there_and_back(name: String, data: Vec<LinkIndex>) -> Self {
         let acks = data.iter().rev().map(|&link| Graph::way_back(link)).collect();
         Self { name, data, acks, start: Duration::default(), vc: None }
@@ -164,7 +164,7 @@ impl Topology {
     /// `has_requests` is true, the topology needs no flows.
     ///
     /// # Errors
-    /// Returns [`Interrupted`] if cancelled.
+    /// Returns [`Interrupted`] if the token is cancelled.
     pub fn check(&self, has_requests: bool, root: &mut Scope<'_>) -> Result<Option<Layout>, Interrupted> {
         let (mut of_all, size) = (root.at("topology"), self.config().size());
         let mut own = of_all.at(self.name());

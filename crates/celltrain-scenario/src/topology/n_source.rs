@@ -30,7 +30,7 @@ pub struct Config {
     /// Rate of every link.
     #[serde(default = "oc3")]
     pub link_rate: BitRate,
-    /// Propagation delay of every link, one way. Each connection crosses three links.
+    /// Propagation delay of every link, one way; each connection crosses three links.
     pub link_delay: Duration,
     /// Rates of the links between individual sources and `sw1`. A key is the name of a source, a range such as
     /// `source1-5`, or `default`. Sources without an entry use `link_rate`.

@@ -1,4 +1,4 @@
-//! Tests of partial runs: snapshots, and counters for parts of a run.
+//! Checks of parts of runs: snapshots during a run, and counters for a part of a run.
 
 use celltrain_core::engine::{Engine, Simulation};
 use celltrain_core::metrics::RunResult;
@@ -7,7 +7,7 @@ use celltrain_core::probe::{Recorder, SeriesChoice};
 use celltrain_core::units::Duration;
 
 /// Checks that a snapshot after two fifths of a run has the same delivered bytes, queues and windows as a recorder at
-/// that instant, and that the counters of three parts of a run add up to those of the whole run.
+/// the same instant, and that the counters of three parts of a run add up to the counters of the whole run.
 pub(crate) fn is_the_same(network: &Network) -> Result<(), String> {
     let fifth = Duration { picoseconds: network.duration.picoseconds / 5 };
     if fifth == Duration::default() {
@@ -28,7 +28,7 @@ pub(crate) fn is_the_same(network: &Network) -> Result<(), String> {
     same(recorder.delivered_bytes[row(2, flows)].iter().copied().eq(delivered), "bytes delivered")?;
     let windows = first.flows.iter().map(|flow| flow.cwnd_segments.to_bits());
     same(recorder.cwnd_segments[row(2, flows)].iter().map(|cwnd| cwnd.to_bits()).eq(windows), "windows")?;
-    // For an edge device, the snapshot also counts the cells of an incomplete packet.
+    // At an edge device, the snapshot also counts the cells of an incomplete packet.
     let seen = recorder.queue_cells[row(2, links)].iter().zip(&first.ports).zip(&network.links);
     let mut queues = seen.filter(|(_, link)| link.edge.is_none()).map(|((&seen, port), _)| seen == port.queue_cells);
     same(queues.all(|equal| equal), "queues")?;

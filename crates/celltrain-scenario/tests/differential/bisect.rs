@@ -1,9 +1,10 @@
-//! Finds the first event at which the engines differ, and shows the events around it in both engines.
+//! Finds the first event at which the engines differ, and shows the events around this event in both engines.
 //!
-//! Both engines can stop at any instant. So the search halves the time between an instant at which their states are equal
-//! and one at which they differ. Each state comes from a new run, because reading the state of the fast engine settles
-//! its ports, which may hide a fault. The events of end systems, which both engines emit, need no stops: a hash of all
-//! events so far, every 2^k events, leads to the block with the first difference.
+//! Both engines can stop at any instant. So the search halves the time between an instant at which their states are
+//! equal and an instant at which their states differ. Each state comes from a new run, because reading the state of the
+//! fast engine settles its ports, which may hide a fault. Events of end systems, which both engines emit, are compared
+//! without stopping the engines: a hash of all events so far, computed every 2^k events, shows the block of events with
+//! the first difference.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -25,7 +26,8 @@ use super::compare::{ON_THREADS, on_threads, recorder, same_results, same_series
 use super::steps;
 use super::watch::{NUMBERS, Numbers, ReportedEvents, numbers};
 
-/// Describes the first difference between the engines on a network, with the events around it in both engines.
+/// Describes the first difference between the engines on a network, with the events around the difference in both
+/// engines.
 pub(crate) fn first_difference(network: &Network) -> String {
     let found = Engines { fast: network, reference: network }.bisect();
     found.map_or("the states and events of both engines are equal".into(), |found| found.text)
@@ -34,22 +36,22 @@ pub(crate) fn first_difference(network: &Network) -> String {
 /// The first difference between the engines.
 #[derive(Debug)]
 struct Difference {
-    /// The port with different states. `None` if the difference is elsewhere, or an engine panics.
+    /// The port whose states differ; `None` if the difference is not at a port, or if an engine panics.
     port: Option<String>,
-    /// The first event that differs, with the previous event of its frame. If this event is unknown, all events at that
-    /// time, and only those of the port if it is known.
+    /// The first event that differs, with the previous event of its frame. If this event is unknown, all events at the
+    /// time of the difference. If the port is known, only events at this port.
     events: Vec<String>,
-    /// The complete difference, with both histories.
+    /// The complete description of the difference, with the histories of both engines.
     text: String,
 }
 
-/// The networks that the two engines simulate. They are equal, unless a test makes them differ on purpose.
+/// The networks that the two engines simulate. The networks are equal, unless a test makes them differ on purpose.
 struct Engines<'a> {
     fast: &'a Network,
     reference: &'a Network,
 }
 
-/// A mode of running the fast engine.
+/// A mode in which the fast engine runs.
 #[derive(Clone, Copy, Debug)]
 enum Way {
     Alone(PortMode),
@@ -61,15 +63,15 @@ enum Way {
 }
 
 const MODES: [PortMode; 3] = [PortMode::Planned, PortMode::Trains, PortMode::Streams];
-/// Number of instants at which states are compared, if the engines agree at the end of the run.
+/// Number of instants at which states are compared if the engines agree at the end of the run.
 const INSTANTS: u64 = 8;
 /// Binary logarithm of the number of events covered by one hash.
 const BLOCK: u32 = 6;
-/// Numbers of instants before and after the first difference in a history.
+/// Number of instants before the first difference that a history shows.
 const BEFORE: usize = 8;
 const AFTER: usize = 3;
 
-/// The state of an engine at the end of an instant: its results or all series so far, or the message of its panic.
+/// The state of an engine at the end of an instant: the results or all series so far, or the message of a panic.
 struct State {
     result: Option<RunResult>,
     series: Option<Recorder>,
@@ -123,8 +125,8 @@ impl Engines<'_> {
     }
 
     /// Returns the first event after which a counter of a port exceeds its value in the fast engine at the instant
-    /// `at`, or, if the fast engine is ahead, its value in the reference engine. If a decision about a frame was the
-    /// cause, that decision is included.
+    /// `at`, or, if the fast engine is ahead, its value in the reference engine. If a decision about a frame caused the
+    /// event, the decision is included.
     fn first_event(&self, events: &[(Time, Event)], ports: &[Parted], at: Time) -> Option<Range<usize>> {
         let mut all = ReportedEvents::new(self.reference);
         let mut ahead = None;
@@ -169,7 +171,7 @@ impl Engines<'_> {
         Some((way, differs))
     }
 
-    /// Returns the difference between the states of both engines at the end of an instant, and the ports at which they
+    /// Returns the difference between the states of both engines at the end of an instant, and the ports whose states
     /// differ.
     fn difference(&self, way: Way, at: Time) -> Option<(String, Vec<Parted>)> {
         let reference = match state(Engine::Reference, way, self.reference, at) {
@@ -213,12 +215,12 @@ impl Engines<'_> {
         None
     }
 
-    /// Returns the first event of end systems that differs: its time in the reference engine, and its text with the
-    /// events around it in both engines.
+    /// Returns the first event of end systems that differs: the event's time in the reference engine, and the event's
+    /// text with the events around it in both engines.
     fn end_events(&self) -> Option<(Time, String)> {
         let all = self.both(|engine, network| EndEvents::of(engine, network, 0..0).hashes);
         let block = differs(&all)? as u64;
-        // The block, and some events before and after the block.
+        // Keep the events of the block with the first difference, and some events before and after the block.
         let kept = (block << BLOCK).saturating_sub(AFTER as u64)..((block + 1) << BLOCK) + AFTER as u64;
         let events = self.both(|engine, network| EndEvents::of(engine, network, kept.clone()).events);
         let first = differs(&events)?;
@@ -239,7 +241,8 @@ impl Engines<'_> {
         [of(Engine::Fast, self.fast), of(Engine::Reference, self.reference)]
     }
 
-    /// Returns the reference engine's events around an instant, and both engines' counters of the port after each instant.
+    /// Returns the events of the reference engine around an instant, and the port's counters in both engines after each
+    /// instant.
     fn history(&self, events: &[(Time, String)], at: Time, port: Option<LinkIndex>, way: Way) -> String {
         let times: BTreeSet<Time> = events.iter().map(|&(time, _)| time).collect();
         let before = times.range(..=at).rev().take(BEFORE).copied();
@@ -324,10 +327,10 @@ fn link_of(event: &Event) -> Option<LinkIndex> {
     }
 }
 
-/// Returns the state of an engine at the end of an instant, or the message of its panic. Returns `None` if the network
-/// cannot be run in this way.
+/// Returns the state of an engine at the end of an instant, or the message of its panic. Returns `None` if the engine
+/// cannot run the network in this mode.
 fn state(engine: Engine, way: Way, network: &Network, at: Time) -> Result<Option<State>, String> {
-    // The clock rounds this number of picoseconds to the given instant.
+    // The clock rounds this number of picoseconds to the instant `at`.
     let units = u128::from(network.clock().units_per_second);
     let picoseconds = (u128::from(at.0) * u128::from(PS_PER_SECOND) + units / 2) / units;
     let since_start =
@@ -381,7 +384,7 @@ fn differs<T: PartialEq>([a, b]: &[Vec<T>; 2]) -> Option<usize> {
     a.iter().zip(b).position(|(a, b)| a != b).or_else(|| (a.len() != b.len()).then_some(shorter))
 }
 
-/// Returns all events of the reference engine, until it ends or panics.
+/// Returns all events of the reference engine until its run ends or panics.
 fn events_of(network: &Network, way: Way) -> Vec<(Time, Event)> {
     let mut events = Events(Vec::new());
     let run = || match way {
@@ -415,13 +418,13 @@ struct EndEvents {
     hash: DefaultHasher,
     /// Hashes of all events up to the end of each block, and of all events.
     hashes: Vec<u64>,
-    /// Numbers of the events to keep.
+    /// Numbers of the events whose texts are kept.
     kept: Range<u64>,
     events: Vec<(Time, Event)>,
 }
 
 impl EndEvents {
-    /// Runs an engine until it ends or panics.
+    /// Runs an engine until the run ends or panics.
     fn of(engine: Engine, network: &Network, kept: Range<u64>) -> Self {
         let mut all = Self { number: 0, hash: DefaultHasher::new(), hashes: Vec::new(), kept, events: Vec::new() };
         let run = || engine.run(network, &mut all, |_| true).is_ok();

@@ -1,5 +1,5 @@
-//! A campaign runs many networks of all trials, and counts how often they reach each rare situation. The archive
-//! contains small networks that reach these situations.
+//! A campaign runs many networks of all trials, and counts how many networks reach each rare situation of the engines.
+//! The archive contains small networks that reach these situations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -15,8 +15,9 @@ use super::packets;
 use super::trials::{Drawn, FOLDER, TRIALS, Trial, drawn};
 
 /// Runs the archive and `CELLTRAIN_CAMPAIGN` new networks (`make campaign NAME=differential`). Fails if the engines
-/// differ on any network, or if some situation is never reached. With `CELLTRAIN_BLESS=1`, writes the archive. With
-/// `CELLTRAIN_CAMPAIGN_TRIALS`, runs only the trials whose names contain this text, and accepts situations never reached.
+/// differ on a network, or if no network reaches a situation. With `CELLTRAIN_BLESS=1`, writes the archive. With
+/// `CELLTRAIN_CAMPAIGN_TRIALS`, runs only the trials whose names contain the variable's text, and accepts that some
+/// situations are not reached.
 #[test]
 #[ignore = "slow; run make campaign NAME=differential"]
 fn both_engines_agree_on_every_network_of_a_campaign() {
@@ -25,7 +26,7 @@ fn both_engines_agree_on_every_network_of_a_campaign() {
     let (count, seed) = (number("CELLTRAIN_CAMPAIGN", 2_000), number("CELLTRAIN_CAMPAIGN_SEED", 1));
     let only = std::env::var("CELLTRAIN_CAMPAIGN_TRIALS").unwrap_or_default();
     let trials: Vec<&Trial> = TRIALS.iter().filter(|trial| trial.name.contains(&only)).collect();
-    // Shrinking a network causes the same panic many times.
+    // Do not print panics, because shrinking a network causes the same panic many times.
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
     let outcome = run(&archive().chain(plan(&trials, count, seed)).collect::<Vec<_>>());
@@ -73,7 +74,8 @@ fn archive() -> impl Iterator<Item = Case> {
     include_str!("archive.csv").lines().skip(1).map(case)
 }
 
-/// Writes the archive. Repeatedly selects the network that reaches most of the missing situations per second.
+/// Writes the archive. Repeatedly selects the network that reaches the most situations that are still missing, per
+/// second of its run.
 fn write_archive(reached: BTreeMap<&'static str, Reached>) {
     let mut missing: BTreeSet<&str> = reached.keys().copied().collect();
     let examples: Vec<Example> = reached.into_values().flat_map(|reached| reached.fastest).collect();
@@ -93,10 +95,10 @@ fn write_archive(reached: BTreeMap<&'static str, Reached>) {
     std::fs::write(path, format!("{HEADER}\n{text}")).expect("the archive file can be written");
 }
 
-/// A network of a trial, by its seed.
+/// A network of a trial, given by its seed.
 type Case = (&'static Trial, u64);
 
-/// Returns about `count` networks, distributed over the trials by their weights.
+/// Returns about `count` networks, distributed over the trials by the weights of the trials.
 fn plan(trials: &[&'static Trial], count: u64, seed: u64) -> Vec<Case> {
     let all: f64 = trials.iter().map(|trial| trial.weight()).sum();
     let mut cases: Vec<(f64, Case)> = Vec::new();
@@ -116,11 +118,11 @@ fn plan(trials: &[&'static Trial], count: u64, seed: u64) -> Vec<Case> {
 #[derive(Default)]
 struct Reached {
     networks: u64,
-    /// The networks that run fastest, in order of time.
+    /// The networks whose runs are fastest, in the order of their times.
     fastest: Vec<Example>,
 }
 
-/// A network, the time that it takes, and the situations that it reaches.
+/// A network, the time that its run takes, and the situations that it reaches.
 #[derive(Clone)]
 struct Example {
     case: Case,
@@ -139,7 +141,7 @@ impl Reached {
     }
 }
 
-/// The findings of a campaign.
+/// The result of a campaign.
 #[derive(Default)]
 struct Outcome {
     /// The networks that reach each situation.

@@ -1,7 +1,9 @@
-//! Certificates: a candidate that a run's certificate covers has the same result as that run, bit for bit.
+//! Checks of certificates: a candidate network that the certificate of a run covers must have the same result as the
+//! run, bit for bit.
 //!
-//! Candidates lie near the limits of the run: buffers of the largest queue and a cell less or more, thresholds at
-//! the occupancies at which the policy was asked, and memories of the largest occupancy.
+//! The settings of candidates are close to the limits of the run. Buffers have the length of the largest queue, or one
+//! cell less or more. Thresholds equal occupancies at which the policy decided. Memories have the size of the largest
+//! occupancy.
 
 use celltrain_core::certificate::Certificate;
 use celltrain_core::engine::Engine;
@@ -22,17 +24,18 @@ use super::{memories, packets, stand};
 /// Number of candidates for each network.
 const CANDIDATES: u32 = 12;
 
-/// Returns an error if a run that a certificate covers differs from the certificate's run.
+/// Returns an error if a candidate that a certificate covers has a result that differs from that of the certificate's
+/// run.
 pub(super) fn cover_only_the_same_run(network: &Network) -> Result<(), String> {
     covered(network).map(|_| ())
 }
 
-/// Counts of candidates by kind.
+/// Numbers of candidates, by kind of candidate.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
     pub(super) candidates: u32,
     pub(super) covered: u32,
-    /// Candidates that are not covered although they have the same result.
+    /// Candidates that the certificate does not cover although they have the same result.
     pub(super) missed: u32,
     /// Covered candidates with another policy.
     pub(super) policies: u32,
@@ -60,7 +63,7 @@ impl Counts {
 /// # Errors
 /// Returns the first difference between a covered candidate and the network.
 pub(super) fn covered(network: &Network) -> Result<Counts, String> {
-    // A program can use only one mock of Python, the first.
+    // Only the first mock of Python in a program takes effect.
     stand::class(0);
     let mut rng = Stream::new(network.seed, "candidates");
     let engine = Engine::ALL[usize::from(rng.below(4) == 0)];
@@ -99,7 +102,8 @@ pub(super) fn covered(network: &Network) -> Result<Counts, String> {
     Ok(counts)
 }
 
-/// Returns a network with other buffers, policies, memories or seeds; `None` if the random settings are not valid.
+/// Returns a copy of the network with other buffers, policies, memories or seeds; `None` if the random settings are not
+/// valid.
 fn candidate(network: &Network, result: &RunResult, rng: &mut Stream) -> Option<Network> {
     let mut candidate = network.clone();
     candidate.seed = candidate.seed.wrapping_add((rng.below(4) == 0).into());
@@ -132,7 +136,7 @@ fn candidate(network: &Network, result: &RunResult, rng: &mut Stream) -> Option<
     is_valid.then_some(candidate)
 }
 
-/// Adds memories, most of which consist of one pool.
+/// Adds shared memories to a network. Most of the memories consist of one pool.
 pub(super) fn add_memories(network: &mut Network, rng: &mut Stream) {
     memories::add(network, rng);
     for memory in &mut network.memories {
@@ -163,7 +167,7 @@ fn index(rng: &mut Stream, bound: usize) -> usize {
     rng.below(u32::try_from(bound).expect("the bound fits in 32 bits")) as usize
 }
 
-/// Returns a random number of cells that is similar to `cells`.
+/// Returns a random number of cells close to `cells`.
 fn near(cells: u32, rng: &mut Stream) -> u32 {
     match rng.below(4) {
         0 => (cells + 1).saturating_sub(rng.below(4)),

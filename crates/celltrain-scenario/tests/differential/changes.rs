@@ -1,4 +1,4 @@
-//! Random changes of the rates and delays of links of a drawn network, often together with losses.
+//! Random changes of the rates and delays of links in a random network, often together with losses.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use celltrain_core::wire::Wire;
 
 use super::losses;
 
-/// Kinds of changes of links, and kinds of links and engines with changes.
+/// Kinds of changes of links, and kinds of links and of engines for which changes occur.
 pub(crate) const KINDS: &[&str] = &[
     "steps of rates", "a random walk of rates", "a trace", "an outage", "steps of delays", "a random walk of delays",
     "uniform jitter", "normal jitter", "packets that overtake", "rate and delay of the same link",
@@ -58,7 +58,8 @@ pub(crate) fn kinds(network: &Network) -> BTreeSet<&'static str> {
     kinds
 }
 
-/// Adds losses to half of the networks. Then changes the rates of a third of the links, and the delays of a third.
+/// Adds losses to half of the networks. Then adds changes of the rate to a third of the links, and changes of the delay
+/// to a third of the links.
 pub(crate) fn add(network: &mut Network, rng: &mut Stream) {
     if rng.below(2) == 0 {
         losses::add(network, rng);
@@ -96,7 +97,7 @@ fn rate(link: &Link, duration: Duration, rng: &mut Stream) -> RateChange {
             RateChange::Walk(Walk { every, first: most, step, least, most })
         }
         1 => {
-            // A cell of ATM needs 0.04 opportunities.
+            // An ATM cell takes 0.04 delivery opportunities.
             let milliseconds = 1 + u64::from(rng.below(3));
             let mut times: Vec<u64> = (0..rng.below(60)).map(|_| u64::from(rng.below(3)).min(milliseconds)).collect();
             times.push(milliseconds);
@@ -116,7 +117,7 @@ fn rate(link: &Link, duration: Duration, rng: &mut Stream) -> RateChange {
 
 fn change_delay(link: &Link, changes: &mut LinkChanges, duration: Duration, delimits: bool, rng: &mut Stream) {
     let least = link.delay.picoseconds;
-    // Up to several packets, sometimes a whole number of cell times.
+    // The delay is up to the time of several packets, and sometimes a whole number of cell times.
     let longer = |rng: &mut Stream| match rng.below(3) {
         0 => least + u64::from(rng.below(4_000_000)),
         1 => least + 1_000_000 * u64::from(rng.below(200)),

@@ -1,4 +1,4 @@
-//! Compares both engines on one network.
+//! Compares the results of the two engines on a network.
 
 use celltrain_core::engine::{Engine, ParallelOptions, PortMode};
 use celltrain_core::metrics::RunResult;
@@ -38,8 +38,8 @@ pub(crate) fn same_series(fast: &Recorder, reference: &Recorder) -> Result<(), S
     same_memories(fast, reference)
 }
 
-/// Checks that every mode of contended ports, forced where possible, gives the same result and queues as the reference
-/// engine.
+/// Checks that the fast engine gives the same result and queues as the reference engine in every mode of contended
+/// ports, where the mode is forced at each port that supports it.
 fn same_in_all_ways(
     network: &Network,
     step: Duration,
@@ -70,15 +70,15 @@ fn same_queues(fast: &Recorder, reference: &Recorder) -> Result<(), String> {
 }
 
 fn same_memories(fast: &Recorder, reference: &Recorder) -> Result<(), String> {
-    // A queue without a threshold has the value NaN.
+    // Compare bits, because the threshold of a queue without a threshold is NaN.
     let thresholds = |of: &Recorder| of.memory_threshold_cells.iter().map(|cells| cells.to_bits()).collect::<Vec<_>>();
     same("cells in memories", &fast.memory_cells, &reference.memory_cells)?;
     same("cells in the shared parts of memories", &fast.memory_shared_cells, &reference.memory_shared_cells)?;
     same("bits of thresholds", &thresholds(fast), &thresholds(reference))
 }
 
-/// Checks that each range contains the samples at both ends, and that the maximum over a port's ranges is its largest
-/// queue.
+/// Checks that each range of a queue contains the samples at its start and its end, and that the maximum of a port's
+/// ranges is the port's largest queue.
 fn ranges_fit(recorder: &Recorder, result: &RunResult, network: &Network) -> Result<(), String> {
     let ports = network.links.len();
     let ranges = || recorder.queue_cells_least.iter().zip(&recorder.queue_cells_largest);
@@ -104,13 +104,14 @@ fn ranges_fit(recorder: &Recorder, result: &RunResult, network: &Network) -> Res
 pub(crate) const ON_THREADS: [(PortMode, usize); 3] =
     [(PortMode::Streams, 2), (PortMode::Streams, 3), (PortMode::Planned, 2)];
 
-/// Runs on several threads even if that is no faster. Returns `None` if the network cannot be partitioned.
+/// Runs a network on several threads even if several threads are no faster. Returns `None` if the network cannot be
+/// partitioned.
 pub(crate) fn on_threads(ways: PortMode, threads: usize, network: &Network) -> Option<RunResult> {
     let options = ParallelOptions::if_possible(threads);
     Engine::run_in_partitions(ways, options, network, |_| true).expect("nothing cancels this run")
 }
 
-/// Number of samples in a run, without the one at its start.
+/// Number of samples in a run, without the sample at the start of the run.
 const SAMPLES: u64 = 50;
 
 /// Creates a recorder of all series at all ports.
@@ -139,7 +140,7 @@ pub(crate) fn same_results(fast: &RunResult, reference: &RunResult) -> Result<()
     same("losses", &fast.losses.raw, &reference.losses.raw)?;
     same("contracts", &fast.contracts, &reference.contracts)?;
     same("ABR", &fast.abr, &reference.abr)?;
-    // Compare the remaining fields, which have few values.
+    // Compare the texts of the remaining fields, which have few values.
     if fast != reference {
         let shown = |result: &RunResult| {
             let (flows, ports, memories) = (TiVec::new(), TiVec::new(), TiVec::new());
@@ -152,14 +153,14 @@ pub(crate) fn same_results(fast: &RunResult, reference: &RunResult) -> Result<()
     Ok(())
 }
 
-/// Returns an error that describes the first impossible value in a result. These checks are independent of both
-/// engines, which might share a mistake.
+/// Returns an error that describes the first impossible value in a result. These checks do not rely on an engine,
+/// because the two engines might share a mistake.
 pub(crate) fn is_possible(result: &RunResult, network: &Network) -> Result<(), String> {
     let must = |holds: bool, what: &str, found: &dyn std::fmt::Debug| {
         if holds { Ok(()) } else { Err(format!("{what}: {found:?}")) }
     };
     let bytes = |mbps: f64| mbps * 1e6 * (result.measured_to_s - result.measured_from_s) / 8.0;
-    // In a shorter measuring window, more data may arrive than is sent in it.
+    // In a measuring window shorter than the run, more data may arrive than is sent.
     let is_whole = result.measured_from_s <= 0.0 && result.measured_to_s >= result.duration_s;
     for (flow, found) in network.flows.iter().zip(&result.flows) {
         let (payload, _) = flow.frame(&network.aal5);

@@ -1,4 +1,4 @@
-//! Named features of scenarios, so that a test can check that random scenarios have all of them.
+//! Named features of scenarios, with which a test checks that random scenarios have every feature.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use celltrain_core::traffic::TrafficConfig;
 use celltrain_core::units::Duration;
 use celltrain_scenario::{Scenario, build};
 
-/// Features that are not in any list of the schema.
+/// Features of scenarios that no list of the schema contains.
 const OTHERS: &[&str] = &[
     "a pace", "a loss at a window", "a flow with its own TCP", "a flow with its own start time", "a contract",
     "a contract without tagging", "a tagged VC", "a merge", "VCs with contracts that merge into one",
@@ -23,7 +23,7 @@ const OTHERS: &[&str] = &[
     "clocks with an offset or a skew", "starts at random", "packet framing",
 ];
 
-/// Returns all features.
+/// Returns the names of all features.
 pub(crate) fn every_one() -> BTreeSet<String> {
     let mut all: BTreeSet<String> = OTHERS.iter().map(ToString::to_string).collect();
     let kinds = [
@@ -42,7 +42,8 @@ pub(crate) fn every_one() -> BTreeSet<String> {
     all
 }
 
-/// Returns the features of a scenario. Ports count only if cells cross them, and flows only if they exist.
+/// Returns the features of a scenario. Ports count only if cells cross them, and tables of flows count only if the
+/// flows exist.
 pub(crate) fn all_of(scenario: &Scenario) -> BTreeSet<String> {
     let network = build::network(scenario, scenario.seed);
     let mut all = BTreeSet::new();

@@ -1,9 +1,9 @@
-//! Random scenarios. They shrink towards the first item of each list: fewer nodes and flows, defaults, identical
-//! links.
+//! Generates random scenarios. A scenario shrinks towards the first item of each list: fewer nodes and flows, default
+//! values and identical links.
 //!
 //! Each network may use only a random half of the features and of the models of each list ([`Swarm`]). So some networks
-//! have several VCs with contracts, or only ports under EPD, which a mixture of all features rarely contains (Groce and
-//! others, "Swarm testing", ISSTA 2012).
+//! have several VCs with contracts, or EPD at every port. A mixture of all features rarely gives such networks (Groce
+//! and others, "Swarm testing", ISSTA 2012).
 
 #[path = "kinds.rs"]
 mod kinds;
@@ -106,8 +106,8 @@ pub(crate) fn any_network() -> BoxedStrategy<Scenario> {
 }
 
 /// Draws up to forty sources that start at almost the same time, over almost identical links, so that long trains of
-/// cells repeatedly coincide or alternate. In one measurement, 79 % of the cells at contended ports were in single
-/// ties, 8 % in rounds of ties, 9 % between other cells, and 3 % in uninterrupted runs (62 % on random networks).
+/// cells repeatedly coincide or alternate. In one measurement, 79 % of the cells at contended ports were in isolated
+/// ties, 8 % in rounds of ties, 9 % between other cells, and 3 % in uninterrupted trains (62 % on random networks).
 pub(crate) fn in_step() -> BoxedStrategy<Scenario> {
     let source = (select(&[0usize, 0, 0, 0, 1, 2][..]), select(STARTS));
     let graph = (
@@ -181,7 +181,8 @@ pub(crate) fn crowded() -> BoxedStrategy<Scenario> {
         .boxed()
 }
 
-/// Draws topologies that have only a few parameters, written as general networks. Some links differ between directions.
+/// Draws topologies that have only a few parameters, and writes them as general networks. Some links have different
+/// directions.
 pub(crate) fn written_in_numbers() -> BoxedStrategy<Scenario> {
     let unlike = prop::collection::vec((0usize..64, line(RATES, DELAYS)), 0..4);
     let sizes = Sizes { mss: &[512, 1460, 9141], windows: &[65_535, 300_000] };
@@ -209,22 +210,23 @@ pub(crate) fn plain_tcp(name: &str) -> TcpConfig {
     TcpConfig::named(name, TcpOptions::default()).expect("the schema lists this name")
 }
 
-/// Rates in bit/s. There are only a few, so that ties are common. Two of them have no common time unit with the others.
+/// Rates of links in bit/s. There are only a few rates, so that ties are common. Two of the rates have no common time
+/// unit with the other rates.
 const RATES: &[u64] = &[155_520_000, 155_520_000, 155_520_000, 77_760_000, 149_760_000, 34_368_000];
-/// Rates in bit/s, most of which are multiples of each other.
+/// Rates of links in bit/s, most of which are multiples of each other.
 const FEW_RATES: &[u64] = &[155_520_000, 155_520_000, 77_760_000, 77_760_000, 34_368_000];
-/// Rates equal to, faster than, or slower than a trunk.
+/// Rates of links in bit/s: equal to, above or below the rate of the trunk.
 const CROWDING_RATES: &[u64] = &[155_520_000, 155_520_000, 622_080_000, 77_760_000, 149_760_000];
 /// Microseconds.
 const DELAYS: &[u64] = &[5, 5, 5, 0, 20, 1_000];
 /// Microseconds.
 const STARTS: &[u64] = &[0, 0, 0, 3, 500];
-/// Size beyond the largest frame, in cells; `None` for an infinite buffer.
+/// Number of cells by which a buffer exceeds the largest frame; `None` for an infinite buffer.
 const BUFFERS: &[Option<u32>] =
     &[None, Some(100_000), Some(5_000), Some(1_000), Some(300), Some(88), Some(48), Some(13), Some(1), Some(0)];
-/// Larger buffers are more frequent.
+/// Numbers of cells by which a buffer exceeds the largest frame. Large buffers are more frequent in this list.
 const LARGE_BUFFERS: &[Option<u32>] = &[None, None, None, Some(100_000), Some(5_000), Some(1_000), Some(88), Some(1)];
-/// Capacity for policies that require a finite buffer, if the buffer is infinite.
+/// Capacity that replaces an infinite buffer for a policy that requires a finite buffer.
 const HUGE: u32 = 1_000_000;
 
 type Line = (u64, u64);
@@ -265,13 +267,14 @@ struct Rest {
     switch: SwitchOptions,
     host: HostOptions,
     encapsulation: Encapsulation,
-    /// True if receivers can reassemble no longer frames than the longest in use.
+    /// True if receivers can reassemble no frame longer than the longest frame in use.
     exact_sdu: bool,
     /// True if VCs that end at the same host are merged.
     merged: bool,
 }
 
-/// Options of individual flows and VCs, keyed by the flow's number; the `bool` selects the VC of the acknowledgements.
+/// Options of individual flows and VCs, by the number of the flow. The `bool` selects the VC of the flow's
+/// acknowledgements.
 #[derive(Clone, Debug, Default)]
 struct Own {
     flows: Vec<(usize, OwnFlow)>,
@@ -279,7 +282,7 @@ struct Own {
     edge: Edge,
 }
 
-/// Windows below this number are in segments, and larger windows are in bytes.
+/// A window below this number is in segments, and a larger window is in bytes.
 const SEGMENTS: u64 = 100;
 
 /// Segment sizes and windows in bytes.
@@ -290,7 +293,8 @@ struct Sizes {
 }
 
 impl Rest {
-    /// Returns a valid scenario. Random networks often use features that need AAL5, and keep these features.
+    /// Returns a valid scenario from the random parts. Features that need AAL5 are kept, because random networks often
+    /// use them.
     fn scenario(&self, network: &GeneralNetwork, ports: &(Port, Vec<(usize, Port)>), own: &Own) -> Scenario {
         let mut scenario = self.as_drawn(network.clone(), ports, own);
         loop {
@@ -309,7 +313,7 @@ impl Rest {
         (default, others): &(Port, Vec<(usize, Port)>),
         own: &Own,
     ) -> Scenario {
-        // Hosts without flows would only make failures harder to read.
+        // Leave out hosts without flows, which would only make failures harder to read.
         let is_idle = |host: &String| network.flows.iter().all(|flow| flow.from != *host && flow.to != *host);
         let idle: Vec<String> = network.hosts.iter().filter(|host| is_idle(host)).cloned().collect();
         let is_of_idle = |device: &String| {
@@ -371,7 +375,8 @@ impl Rest {
             link: BTreeMap::new(),
             edge: edge.collect(),
             cell: CellOptions::default(),
-            // Many random networks use a feature that needs AAL5, and keep AAL5.
+            // Draw packet framing often, because many random networks use a feature that needs AAL5, and then keep
+            // AAL5.
             framing: (self.seed % 5 < 3).then_some(Framing::Packets),
             switch: self.switch.clone(),
             host: if self.swarm.has(Feature::HostTimes) { self.host.clone() } else { HostOptions::default() },
@@ -388,7 +393,7 @@ impl Rest {
 fn leave_out(scenario: &mut Scenario, keys: &[&str]) -> bool {
     let faulty = |path: &str| keys.iter().any(|key| *key == path || key.starts_with(&format!("{path}.")));
     if faulty("framing") {
-        // Something in the network needs AAL5.
+        // A feature of the network needs AAL5, so remove packet framing.
         scenario.framing = None;
         return true;
     }
@@ -417,7 +422,8 @@ fn leave_out(scenario: &mut Scenario, keys: &[&str]) -> bool {
     }
     scenario.vc.retain(|name, _| !faulty(&join("vc", name)));
     if keys.contains(&"vc") {
-        // The VCs together have guarantees above the link's rate, so remove the last VC.
+        // The sum of the rates guaranteed to VCs exceeds a link's rate, so remove the table of the last VC with a
+        // guarantee.
         let promised = |vc: &VcOptions| vc.gfr.is_some() || vc.abr.is_some();
         let last = scenario.vc.iter().rfind(|(_, vc)| promised(vc)).map(|(name, _)| name.clone());
         scenario.vc.retain(|name, _| Some(name) != last.as_ref());
@@ -436,7 +442,7 @@ fn leave_out(scenario: &mut Scenario, keys: &[&str]) -> bool {
     *scenario != before
 }
 
-/// Draws the rest of a scenario that takes up to `longest` microseconds.
+/// Draws the parts other than network and ports of a scenario that lasts up to `longest` microseconds.
 fn rest(sizes: Sizes, longest: u64) -> BoxedStrategy<Rest> {
     let switch = (
         select(

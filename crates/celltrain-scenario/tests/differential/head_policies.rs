@@ -1,4 +1,5 @@
-//! Policies that act on the time for which frames wait, with times so short that they act in short runs.
+//! Random policies that decide by the time for which frames wait, with times so short that the policies act in short
+//! runs.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ use celltrain_core::units::{Bytes, Duration};
 
 use super::{losses, memories, packets, requests};
 
-/// Gives most ports without a scheduler such a policy, and lets most flows use ECN.
+/// Gives most ports without a scheduler a policy that decides by waiting times, and lets most flows use ECN.
 pub(crate) fn add(network: &mut Network, rng: &mut Stream) {
     let merging = network.routing().merging;
     let mut l4s: BTreeMap<String, f64> = network.vcs.iter().map(|vc| (vc.name.clone(), rng.below(2).into())).collect();

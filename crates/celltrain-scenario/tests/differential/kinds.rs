@@ -1,4 +1,4 @@
-//! Models and their settings, as the schema lists them.
+//! The models and their settings, as the schema of scenarios lists them.
 
 use std::sync::LazyLock;
 
@@ -7,7 +7,7 @@ use celltrain_scenario::scenario::schema;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-/// A byte for each setting, in schema order. Values below [`DRAWN`] select the default.
+/// A random byte for each setting of a model, in schema order. A byte below [`DRAWN`] selects the default.
 pub(super) type Drawn = [u8; 32];
 
 pub(super) const DRAWN: u8 = 128;
@@ -25,13 +25,13 @@ pub(super) static DISCARDS: LazyLock<Vec<Kind>> = LazyLock::new(|| kinds("EdgeDi
 pub(super) static TCPS: LazyLock<Vec<Kind>> = LazyLock::new(|| kinds("Tcp"));
 pub(super) static TRAFFIC: LazyLock<Vec<Kind>> = LazyLock::new(|| kinds("Traffic"));
 
-/// Creates a value of one of the listed kinds, with some of its settings.
+/// Creates the model of this name from a list of kinds, with some of its settings drawn.
 pub(super) fn named<T: serde::de::DeserializeOwned>(kinds: &[Kind], name: &str, drawn: &Drawn, capacity: u32) -> T {
     let kind = kinds.iter().find(|kind| kind.name == name).expect("the schema lists this name");
     serde_json::from_value(json!({name: kind.settings(drawn, capacity)})).expect("the schema lists all settings")
 }
 
-/// A kind of policy, scheduler, TCP or traffic with its settings. The schema provides the kinds, so new kinds need no
+/// A kind of policy, scheduler, TCP or traffic with its settings. The schema lists the kinds, so a new kind needs no
 /// change in this file.
 pub(super) struct Kind {
     pub(super) name: String,
@@ -39,7 +39,7 @@ pub(super) struct Kind {
 }
 
 pub(super) struct Setting {
-    /// The key, after the name of its group and a dot if it is in one.
+    /// Key of the setting. A key in a group follows the name of the group and a dot.
     pub(super) key: String,
     pub(super) required: bool,
     pub(super) range: Range,
@@ -49,15 +49,15 @@ pub(super) enum Range {
     Words(Vec<Value>),
     Threshold,
     Cells,
-    /// A number of cells; the sum over all VCs must be less than the buffer.
+    /// A number of cells for each VC. The sum over all VCs must be less than the buffer.
     CellsOfAVc,
     Number {
         least: f64,
         most: f64,
     },
-    /// A share; the sum over all VCs must not exceed 1.
+    /// A share for each VC. The sum over all VCs must not exceed 1.
     ShareOfAVc,
-    /// One number for all VCs, or a table.
+    /// One number for all VCs, or a table with a number for each VC.
     NumberOfAVc,
     /// A small number of segments, packets or ticks.
     Few,
@@ -66,7 +66,7 @@ pub(super) enum Range {
 /// Returns the kinds in a schema definition that is a choice between tables.
 pub(super) fn kinds(definition: &str) -> Vec<Kind> {
     let schema = schema();
-    // For an optional setting, the values are in the first of two choices.
+    // The schema of an optional setting describes its values in the first of two choices.
     let resolve = |value: &Value| match value["$ref"].as_str().or(value["anyOf"][0]["$ref"].as_str()) {
         Some(reference) => schema["$defs"][reference.rsplit('/').next().unwrap()].clone(),
         None => value.clone(),
@@ -107,7 +107,7 @@ pub(super) fn range(own: &Value, schema: &Value) -> Option<Range> {
     if schema["x-threshold"] == true || schema["anyOf"][0]["x-threshold"] == true {
         return Some(Range::Threshold);
     }
-    // One number for all VCs, or a table with a number for each.
+    // The value is one number for all VCs, or a table with a number for each VC.
     let is_number = |choice: &Value| choice["type"] == "number";
     if schema["anyOf"].as_array().is_some_and(|choices| choices.iter().any(is_number)) {
         let is_share = own["x-expect"].as_str().is_some_and(|expect| expect.starts_with("a share of the link"));
@@ -127,7 +127,7 @@ pub(super) fn range(own: &Value, schema: &Value) -> Option<Range> {
             Some(Range::Number { least, most: own["maximum"].as_f64().unwrap_or(least + 2.0) })
         }
         Some("integer") => Some(Range::Few),
-        // All other settings are set later, when the scenario is assembled, or never.
+        // All other settings are set when the scenario is assembled, or not at all.
         _ => None,
     }
 }
@@ -144,7 +144,7 @@ pub(super) fn quantities(quantity: &str) -> Range {
     })
 }
 
-/// Sets a key of a table, or of a group in the table.
+/// Sets a key of a table, or a key of a group in the table.
 pub(super) fn put(table: &mut Map<String, Value>, key: &str, value: Value) {
     match key.split_once('.') {
         Some((group, key)) => {
@@ -156,12 +156,12 @@ pub(super) fn put(table: &mut Map<String, Value>, key: &str, value: Value) {
 }
 
 impl Kind {
-    /// Returns some of the settings. Shares of the buffer refer to `capacity` cells.
+    /// Returns some settings of the kind with random values. Shares of the buffer refer to `capacity` cells.
     pub(super) fn settings(&self, drawn: &Drawn, capacity: u32) -> Map<String, Value> {
         let quarters = |share: f64| json!((8.0 * share).ceil().max(1.0) / 4.0);
         let mut settings = Map::new();
         for (setting, &byte) in self.settings.iter().zip(drawn.iter().cycle()) {
-            // If no value was drawn, use four fifths of the range.
+            // If no value was drawn for a required setting, use four fifths of its range.
             let (part, of) = if byte < DRAWN { (4, 5) } else { (byte - DRAWN, u8::MAX - DRAWN) };
             let share = f64::from(part) / f64::from(of);
             let value = match &setting.range {
@@ -173,7 +173,7 @@ impl Kind {
                 }
                 Range::Cells => json!(u64::from(capacity) * u64::from(part) / u64::from(of)),
                 Range::Few => json!(1 + byte % 4),
-                // Use multiples of a quarter, so that some values are multiples of others.
+                // Use multiples of a quarter, so that some values are multiples of other values.
                 Range::NumberOfAVc if byte % 2 == 0 => quarters(share),
                 Range::NumberOfAVc => json!({"tcp1": quarters(share), "tcp2": quarters(1.0 - share), "default": 1}),
                 Range::CellsOfAVc => json!((share * f64::from(capacity) / 50.0).ceil()),

@@ -9,7 +9,7 @@ use celltrain_core::units::Duration;
 
 use super::losses;
 
-/// Kinds of rules, and kinds of places where they apply.
+/// Kinds of delay rules, and kinds of links to which rules apply.
 pub(crate) const KINDS: &[&str] = &[
     "packets by number", "every packets", "probability of packets", "a byte", "longer than a packet",
     "shorter than a packet", "late packets and losses on the same link", "several rules", "rules at the first link",
@@ -40,7 +40,7 @@ pub(crate) fn kinds(network: &Network) -> BTreeSet<&'static str> {
 
 const SHORT: Duration = Duration::from_microseconds(5);
 
-/// Adds losses. For each VC, adds delays to a quarter of its links, and to half of its links behind a merge.
+/// Adds losses. For each VC, also adds delays on a quarter of its links, and on half of its links after a merge.
 pub(crate) fn add(network: &mut Network, rng: &mut Stream) {
     if rng.below(2) == 0 {
         losses::add(network, rng);
@@ -48,7 +48,7 @@ pub(crate) fn add(network: &mut Network, rng: &mut Stream) {
     let without = network.clone();
     for (number, vc) in without.vcs.iter_enumerated() {
         for (place, &link) in vc.path.iter().enumerate() {
-            // Edge devices receive whole packets.
+            // Add no rule on a link to an edge device, which receives whole packets.
             let into_edge = place == 0 && without.nodes[without.links[link].to].kind == NodeKind::EdgeDevice;
             let one_in = if without.merged_at(vc, link).is_some() { 2 } else { 4 };
             if into_edge || rng.below(one_in) > 0 {
@@ -64,7 +64,8 @@ pub(crate) fn add(network: &mut Network, rng: &mut Stream) {
                 2 => LossPattern::Probability([0.05, 0.5, 1.0][rng.below(3) as usize]),
                 _ => LossPattern::Byte { offset: rng.below(5000).into(), times: u64::from(1 + rng.below(2)) },
             };
-            // Delays from a fraction of a cell time up to several round trips, often a multiple of cell times.
+            // Draw a delay from a fraction of a cell time up to several round-trip times, often a multiple of cell
+            // times.
             let by = match rng.below(4) {
                 0 => Duration { picoseconds: 1 + u64::from(rng.below(4_000_000)) },
                 1 => Duration::from_microseconds(u64::from(1 + rng.below(50))),

@@ -8,7 +8,7 @@ use celltrain_core::metrics::RunResult;
 use celltrain_core::network::{Network, NodeKind};
 use celltrain_core::rng::Stream;
 
-/// Kinds of rules, and kinds of places where they apply.
+/// Kinds of loss rules, and kinds of links to which rules apply.
 pub(crate) const KINDS: &[&str] = &[
     "packets by number", "cells by number", "every packets", "every cells", "probability of packets",
     "probability of cells", "bursts of packets", "bursts of cells", "a byte", "rules at the first link",
@@ -56,12 +56,12 @@ pub(super) fn places(network: &Network, link: LinkIndex, number: VcIndex) -> Vec
     [Some(place)].into_iter().chain(others).flatten().collect()
 }
 
-/// For each VC, adds a rule to a sixth of its links, and to half of its links behind a merge.
+/// For each VC, adds a loss rule on a sixth of its links, and on half of its links after a merge.
 pub(crate) fn add(network: &mut Network, rng: &mut Stream) {
     let without = network.clone();
     for (number, vc) in without.vcs.iter_enumerated() {
         for (place, &link) in vc.path.iter().enumerate() {
-            // Edge devices receive whole packets.
+            // Add no rule on a link to an edge device, which receives whole packets.
             let into_edge = place == 0 && without.nodes[without.links[link].to].kind == NodeKind::EdgeDevice;
             let one_in = if without.merged_at(vc, link).is_some() { 2 } else { 6 };
             if into_edge || rng.below(one_in) > 0 {
@@ -76,7 +76,7 @@ pub(crate) fn add(network: &mut Network, rng: &mut Stream) {
                     LossPattern::Numbers(numbers)
                 }
                 1 => LossPattern::Every { period: u64::from(1 + rng.below(most)), first: rng.below(most).into() },
-                // Draw one number in every case, so that archived networks do not change.
+                // Draw this number even if it is not used, so that archived networks do not change.
                 _ => match rng.below(4) {
                     0 if unit == LossUnit::Packets => LossPattern::Byte { offset: 5000, times: 2 },
                     0 => LossPattern::Probability(0.5),

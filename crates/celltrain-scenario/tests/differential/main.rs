@@ -1,8 +1,8 @@
 //! Compares the fast engine with the reference engine on random scenarios: results and series must be identical.
 //!
-//! `trials` lists what is drawn and checked. Each test draws a few networks, and `make campaign NAME=differential`
-//! draws many. A scenario on which the engines differ is shrunk and printed as TOML. To turn it into a test, save it in
-//! this folder under a descriptive name.
+//! `trials` lists the kinds of networks and checks. Each test draws a few networks, and `make campaign
+//! NAME=differential` draws many networks. A scenario on which the engines differ is shrunk and printed as TOML. To
+//! make such a scenario a test, save it in this folder under a descriptive name.
 
 mod beginning;
 mod bisect;
@@ -54,12 +54,12 @@ fn random_test_networks_contain_every_feature_at_least_at_its_required_frequency
     assert!(rare.is_empty(), "these properties occur too rarely: {rare:?} of {drawn:?}");
 }
 
-/// Every feature must occur in at least one of this number of scenarios.
+/// Number of scenarios in which every feature must occur at least once.
 const RAREST: u32 = 100;
 
 #[test]
 fn many_random_test_networks_are_partitioned_among_threads() {
-    // The lower limits are in per cent.
+    // The lower limits of the shares are in per cent.
     for (trial, least) in [
         ("both_engines_agree_where_many_vcs_cross_a_mesh", [40, 40, 4]),
         ("both_engines_agree_on_random_networks", [5, 5, 1]),
@@ -90,7 +90,7 @@ fn both_engines_agree_on_a_hundred_thousand_vcs() {
 }
 
 fn agree_on_vcs(vcs: usize) {
-    // Each connection has a VC in each direction.
+    // Each connection has two VCs, one in each direction.
     let sources = vcs / 2;
     let (buffer, threshold) = (3 * vcs, 2 * vcs);
     for scheduler in ["fifo = {}", "round_robin = {}"] {
@@ -173,7 +173,8 @@ fn random_test_networks_include_all_kinds_of_framing() {
     });
 }
 
-/// Checks that each kind occurs in a twentieth of 60 networks of trials, or of 200 in the nightly job.
+/// Checks that each kind occurs in at least a twentieth of 60 networks of the trials, or of 200 networks in the nightly
+/// job.
 fn are_drawn(kinds: &[&'static str], trials: &[&str], of: fn(&Network) -> Vec<(&'static str, u64)>) {
     let mut drawn: BTreeMap<&str, u64> = kinds.iter().map(|&kind| (kind, 0)).collect();
     let networks = u64::from(cases()).clamp(60, 200);

@@ -1,4 +1,4 @@
-//! Random marking at the ports of a random network, and TCPs that react to marks.
+//! Adds random marking to the ports of a random network, and TCPs that react to marks.
 
 use celltrain_core::abr::allocator::AllocatorConfig;
 use celltrain_core::marking::{Counted, MarkedAt, MarkingConfig};
@@ -7,7 +7,7 @@ use celltrain_core::rng::Stream;
 use celltrain_core::tcp::{Congestion, Ecn, TcpConfig};
 use celltrain_core::threshold::Threshold;
 
-/// Kinds of marking, and of TCPs.
+/// Kinds of marking at ports, and kinds of TCPs that react to marks.
 pub(crate) const KINDS: &[&str] = &[
     "at enqueue", "at dequeue", "a step", "a ramp", "an average", "of the port", "of the queue", "of the memory",
     "RFC 3168", "DCTCP", "an initial window",
@@ -34,7 +34,7 @@ pub(crate) fn kinds(network: &Network) -> Vec<&'static str> {
     kinds
 }
 
-/// Makes most ports of switches mark packets, and most flows react.
+/// Makes most ports of switches mark packets, and most flows react to marks.
 pub(crate) fn add(network: &mut Network, rng: &mut Stream) {
     let merging = network.routing().merging;
     let Network { nodes, links, memories, flows, .. } = network;

@@ -85,7 +85,7 @@ pub(crate) fn add(network: &mut Network, rng: &mut Stream) {
 fn memory(network: &Network, routing: &Routing, ports: Vec<LinkIndex>, rng: &mut Stream) -> MemoryConfig {
     let most = [12, 100, 2000][rng.below(3) as usize];
     let cells = 1 + rng.below(most);
-    // A virtual queue must always have as many cells as the real queue, so no cell may be pushed out.
+    // No cell may be pushed out if a policy has virtual queues, which must always have as many cells as the real queue.
     let follows_cells = ports.iter().any(|&port| {
         let link = &network.links[port];
         link.policy.build(link.buffer, &network.vc_names(routing, port)).needs_one_queue()
@@ -150,7 +150,7 @@ fn memory(network: &Network, routing: &Routing, ports: Vec<LinkIndex>, rng: &mut
     }
 }
 
-/// Formulas with state, a clock and push-out, in TOML.
+/// Memory policies with state, a clock and push-out, as formulas in TOML.
 const FORMULAS: [&str; 4] = [
     r#"admit = "q_i + 1 <= rank * (B - Q) or now - since <= 20 us"
        queue_state = { since = 0 }
@@ -177,7 +177,7 @@ fn formula(text: &str) -> MemoryPolicyConfig {
     config
 }
 
-/// Returns every shipped memory policy, and classes that override different methods.
+/// Returns every shipped memory policy, and mocks of Python classes that override different methods.
 pub(crate) fn memory_policies() -> Vec<MemoryPolicyConfig> {
     // Only the first mock of Python in a program takes effect.
     stand::class(0);
@@ -212,7 +212,7 @@ fn policy(may_push_out: bool, cells: u32, rng: &mut Stream) -> MemoryPolicyConfi
     samples.swap_remove(choice as usize)
 }
 
-/// Returns the links and priorities of the VCs that cross these ports, on a side of the switch.
+/// Returns the pairs of link and priority of the VCs that cross these ports, on one side of the switch.
 fn queues_of(network: &Network, routing: &Routing, ports: &[LinkIndex], side: Side) -> BTreeSet<(LinkIndex, u8)> {
     let queue = |port: LinkIndex, vc: VcIndex| {
         let vc = &network.vcs[vc];

@@ -8,8 +8,8 @@ use super::{
 };
 
 /// Draws three to seven switches in a row or a ring, with additional trunks across, and up to two dozen flows between
-/// any two hosts. Single cells of many VCs pass from one contended port to the next, over links that hold many cells,
-/// or none. If all hosts send to the last, the row is a parking lot.
+/// any two hosts. Individual cells of many VCs pass from one contended port to the next, over links that hold many
+/// cells or no cells. If all hosts send to the last host, the row is a parking lot.
 pub(crate) fn meshes() -> BoxedStrategy<Scenario> {
     let graph = (
         prop::collection::vec(line(RATES, DELAYS), 3..8),
@@ -61,7 +61,7 @@ pub(crate) fn meshes() -> BoxedStrategy<Scenario> {
         .boxed()
 }
 
-/// Bits per second. At the third rate, a cell takes exactly 10 us.
+/// Rates of links in bit/s. At the third rate, a cell takes exactly 10 us.
 const RATES: &[u64] = &[155_520_000, 155_520_000, 42_400_000, 77_760_000, 622_080_000];
 /// Microseconds.
 const DELAYS: &[u64] = &[100, 100, 10, 5, 0, 30, 1_000];

@@ -5,11 +5,11 @@ use super::{
     Strategy, TieOrder, drawn, flow, link, prop, rest, select, vc,
 };
 
-/// Draws up to eight sources on links as fast as their common port or faster, and occasionally slower. Their frames
-/// begin within a few cell times of each other. The port may admit trains one after another if the cells of a queue
-/// do not depend on arrivals in other queues. This is not possible with policies that decide on single cells or frames,
-/// RM cells, unequal spacing, ties of any kind, or nearly full buffers. Sometimes the port is followed by a second one
-/// of this kind with its own source.
+/// Draws up to eight sources on links that are as fast as their common port or faster, and occasionally slower. Their
+/// frames begin within a few cell times of each other. The port may admit trains one after another if the cells of a
+/// queue do not depend on arrivals in other queues. The port must not do so with policies that decide on individual
+/// cells or frames, RM cells, unequal spacing, ties of any kind, or nearly full buffers. Sometimes the port is followed
+/// by a second port of this kind with its own source.
 pub(crate) fn trains() -> BoxedStrategy<Scenario> {
     let sizes = Sizes { mss: &[9140, 1460, 512], windows: &[300_000, 65_535] };
     let source = (select(ACCESS_RATES), select(STARTS));
@@ -46,11 +46,11 @@ pub(crate) fn trains() -> BoxedStrategy<Scenario> {
         .boxed()
 }
 
-/// Rates in bit/s: equal to the trunk, faster by an integer or other factor, or slower.
+/// Rates of access links in bit/s: equal to the trunk's rate, faster by an integer or other factor, or slower.
 const ACCESS_RATES: &[u64] =
     &[155_520_000, 155_520_000, 155_520_000, 311_040_000, 622_080_000, 160_000_000, 77_760_000];
 const TRUNK_RATES: &[u64] = &[155_520_000, 155_520_000, 149_760_000];
-/// Nanoseconds; a cell takes 2726.
+/// Start times of sources in nanoseconds. A cell takes 2726 ns.
 const STARTS: &[u64] = &[0, 0, 0, 2_000, 5_452, 40_000, 100_000, 700_000];
 
 /// Draws a port with a queue for each VC.

@@ -23,7 +23,7 @@ pub(crate) const KINDS: &[&str] = &[
     "Ethernet that loses cells", "delays measured on Ethernet",
 ];
 
-/// Returns the kinds of a network, and whether its links pause.
+/// Returns the kinds of networks to which a network belongs, and whether its links pause.
 pub(crate) fn kinds(network: &Network) -> Vec<&'static str> {
     if network.aal5.framing == Framing::Aal5 {
         return vec!["AAL5"];
@@ -61,7 +61,7 @@ pub(crate) fn crowded() -> BoxedStrategy<Scenario> {
     draw::crowded().prop_map(without_services_of_atm).boxed()
 }
 
-/// Removes contracts, controlled rates and merging VCs from a scenario.
+/// Removes contracts, rate control (ABR) and merging VCs, which need AAL5, from a scenario.
 fn without_services_of_atm(mut scenario: Scenario) -> Scenario {
     for vc in scenario.vc.values_mut() {
         (vc.abr, vc.gfr) = (None, None);
@@ -72,8 +72,8 @@ fn without_services_of_atm(mut scenario: Scenario) -> Scenario {
     scenario
 }
 
-/// Selects packet framing for a network, unless the network needs AAL5. Ports that push out cells from the front refuse
-/// arriving cells instead. Returns whether packet framing was selected.
+/// Selects packet framing for a network, unless the network needs AAL5. Ports that push out cells from the front of the
+/// queue then refuse arriving cells instead. Returns whether packet framing was selected.
 pub(crate) fn delimit(network: &mut Network) -> bool {
     let pushes_out = |link: &&mut Link| link.policy.build(Some(1), &[]).overflow() == Overflow::PushOutFront;
     network
@@ -90,7 +90,7 @@ pub(crate) fn delimit(network: &mut Network) -> bool {
     !needs_aal5
 }
 
-/// Draws how switches forward packets.
+/// Draws the rules by which switches forward packets.
 pub(crate) fn switch(network: &mut Network, rng: &mut Stream) {
     let admission = [PacketAdmission::Start, PacketAdmission::Fits, PacketAdmission::Fits, PacketAdmission::End];
     let admission = admission[rng.below(4) as usize];
@@ -113,9 +113,9 @@ pub(crate) fn delimit_and_lose(network: &mut Network, rng: &mut Stream) {
     carry_frames(network);
 }
 
-/// Selects the size of cells with packet framing, and makes every link, or every other link, of half of the networks
-/// carry Ethernet frames, with measured delays in half of these. The network's seed selects all this: without a draw
-/// from the stream, the rest stays the same.
+/// With packet framing, selects the size of cells. In half of the networks, every link or every other link carries
+/// Ethernet frames, and delays are measured in half of these networks. The network's seed decides all this, so that the
+/// random numbers for other settings remain the same.
 fn carry_frames(network: &mut Network) {
     if network.aal5.framing != Framing::Packets {
         return;
@@ -154,7 +154,7 @@ pub(crate) fn delimit_in_memories_with_requests_and_marks(network: &mut Network,
     carry_frames(network);
 }
 
-/// Cells inside packets only change the counts of a memory, except with `"fits"`.
+/// The order of cells inside packets only changes the counts of a memory, except with the admission `"fits"`.
 #[test]
 fn both_engines_agree_when_packets_overflow_a_shared_memory_in_every_tie_and_service_order() {
     const SCENARIO: &str = include_str!("../../../../scenarios/memory-dynamic-threshold.toml");

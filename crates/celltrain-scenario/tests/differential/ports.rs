@@ -1,4 +1,4 @@
-//! Ports and edge devices.
+//! Random settings of ports and edge devices.
 
 use celltrain_core::abr::allocator::AllocatorConfig;
 use celltrain_core::edge_device::{DiscardConfig, EdgeConfig, Memory};
@@ -22,7 +22,7 @@ pub(super) struct Port {
     pub(super) beyond_a_frame: Option<u32>,
 }
 
-/// A model from a list: one of the models that the network may use, or a given model.
+/// The choice of a model from a list: one of the models that the network may use, or a fixed model.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Model {
     Picked(Pick),
@@ -38,7 +38,7 @@ impl Model {
     }
 }
 
-/// Draws a port. With probability `how_often`, it has its own scheduler.
+/// Draws a port. With probability `how_often`, the table of the port sets a scheduler.
 pub(super) fn port(buffers: &'static [Option<u32>], how_often: f64) -> BoxedStrategy<Port> {
     let model = || any::<Pick>().prop_map(Model::Picked);
     let scheduler = prop::option::weighted(how_often, (model(), drawn()));
@@ -69,7 +69,8 @@ impl Port {
                 "wfq_formula" => weights(&drawn),
                 name => named(&SCHEDULERS, name, &drawn, 0),
             });
-        // The random settings may be incompatible, and some policies need a finite buffer.
+        // Try the default settings next, and then a finite buffer, because the random settings may be incompatible, and
+        // some policies need a finite buffer.
         for (limit, drawn) in [(limited, drawn), (limited, &PLAIN), (Some(HUGE), &PLAIN)] {
             let mut policy: PolicyConfig = if name == "formula" {
                 formula(drawn, limit)
@@ -79,7 +80,7 @@ impl Port {
                 named(&POLICIES, name, drawn, limit.unwrap_or(HUGE))
             };
             if let PolicyConfig::DualPi2(config) = &mut policy {
-                // Every port needs a VC in the queue L.
+                // Put all VCs into the queue L, because every port needs a VC in this queue.
                 config.l4s = PerVc::Same(1.0);
             }
             if policy.check(limit).is_empty() {
@@ -96,7 +97,7 @@ impl Port {
     }
 }
 
-/// Creates a policy of random formulas, or a plain one if the drawn formulas are invalid.
+/// Creates a policy of random formulas, or a plain policy if the random formulas are invalid.
 pub(super) fn formula(drawn: &Drawn, limit: Option<u32>) -> PolicyConfig {
     let plain = json!({"formula": {"admit": "X < 100"}});
     let random = json!({"formula": Draws::new(seed(drawn)).formula("tcp1")});
@@ -110,7 +111,7 @@ pub(super) fn formula(drawn: &Drawn, limit: Option<u32>) -> PolicyConfig {
     }
 }
 
-/// Creates fair queuing with weights from a random formula, or from a plain one if the drawn formula is invalid.
+/// Creates fair queuing with weights from a random formula, or from a plain formula if the random formula is invalid.
 pub(super) fn weights(drawn: &Drawn) -> SchedulerConfig {
     let [plain, random]: [SchedulerConfig; 2] =
         [json!({"weight": "V"}), Draws::new(seed(drawn)).weight("tcp1")].map(|table| {
@@ -123,7 +124,7 @@ pub(super) fn weights(drawn: &Drawn) -> SchedulerConfig {
     if is_sound { random } else { plain }
 }
 
-/// Buffers of edge devices.
+/// Random settings of the buffers of edge devices.
 #[derive(Clone, Debug)]
 pub(super) struct Edge {
     pub(super) discard: (Pick, Drawn),

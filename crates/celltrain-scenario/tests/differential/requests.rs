@@ -1,4 +1,4 @@
-//! Random requests between the hosts of a random network.
+//! Adds random requests between the hosts of a random network.
 
 use std::collections::BTreeMap;
 
@@ -50,7 +50,7 @@ pub(crate) fn kinds(network: &Network, result: &RunResult) -> Vec<&'static str> 
     kinds
 }
 
-/// Adds VCs between the hosts of flows, along the flows' paths, and one to three groups of requests on them.
+/// Adds VCs between the hosts of flows, along the flows' paths, and one to three groups of requests on these VCs.
 pub(crate) fn add(network: &mut Network, rng: &mut Stream) {
     let mut vcs: BTreeMap<(NodeIndex, NodeIndex), Vec<VcIndex>> = BTreeMap::new();
     let tcps: Vec<TcpConfig> = network.flows.iter().map(|flow| flow.tcp.clone()).collect();
@@ -95,7 +95,7 @@ pub(crate) fn add(network: &mut Network, rng: &mut Stream) {
     }
 }
 
-/// Replaces policies and schedulers that are invalid with the new VCs, such as a formula that divides by 10 minus the
+/// Replaces policies and schedulers that the new VCs make invalid, such as a formula that divides by 10 minus the
 /// number of VCs.
 fn replace_unsound_settings(network: &mut Network) {
     let routing = network.routing();
@@ -168,7 +168,7 @@ fn incast(pairs: &TiVec<PairIndex, Pair>, network: &Network, rng: &mut Stream) -
     }
 }
 
-/// Returns a random part of the run.
+/// Returns a random fraction of the duration of the run, of at least a microsecond.
 fn part_of(network: &Network, rng: &mut Stream) -> Duration {
     let times = [3, 10, 40, 150][rng.below(4) as usize];
     Duration { picoseconds: (network.duration.picoseconds / times).max(1_000_000) }

@@ -1,4 +1,4 @@
-//! A mock of the Python interpreter: policies with their own state and random draws.
+//! A mock of the Python interpreter, whose policies have their own state and draw random numbers.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use celltrain_core::policy::python::{Config, Interpreter, Object, Setting, provi
 use celltrain_core::policy::{PolicyConfig, View};
 use celltrain_core::rng::Stream;
 
-/// Returns a policy class whose setting is derived from this byte.
+/// Returns the configuration of a policy class whose setting is derived from the byte `drawn`.
 pub(crate) fn class(drawn: u8) -> PolicyConfig {
     provide(Box::new(Stand));
     memories::provide(Box::new(Stand));
@@ -66,8 +66,8 @@ impl MemoryInterpreter for Stand {
     }
 }
 
-/// A memory policy in which queues that send little may hold less. It refuses some cells at random, and at certain
-/// times. The queue from which most cells have left makes room.
+/// A memory policy in which a queue that sends fewer cells may hold fewer cells. The policy refuses some cells at
+/// random, and at certain times. The queue from which the most cells have left makes room for arriving cells.
 struct Shares {
     end: QueueEnd,
     left: Vec<u32>,
@@ -102,7 +102,7 @@ fn share(config: &Config) -> Option<u8> {
 }
 
 /// A policy that always admits below its limit. Above its limit, it refuses tagged frames and frames of VCs that have
-/// had more admissions than the mean. It refuses other frames at random, and at certain times.
+/// had more admissions than the mean. The policy refuses other frames at random, and at certain times.
 struct In {
     limit: u32,
     admitted: Vec<u32>,

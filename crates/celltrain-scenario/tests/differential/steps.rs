@@ -1,4 +1,4 @@
-//! Random steps, snapshots and injections. Steps must not change the run, and both engines must agree.
+//! Runs with random steps, snapshots and injections. Steps must not change the run, and both engines must agree.
 
 use celltrain_core::cancellation::CancellationToken;
 use celltrain_core::engine::{Delivered, Engine, PortMode, Simulation};
@@ -50,7 +50,7 @@ pub(crate) fn agree(network: &Network) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns a network with a random measuring window, and random actions.
+/// Returns the network with a random measuring window, and random actions for its run.
 pub(super) fn with_actions(network: &Network) -> (Network, Vec<Action>) {
     let mut network = network.clone();
     let mut rng = Stream::new(network.seed, "steps");
@@ -61,7 +61,7 @@ pub(super) fn with_actions(network: &Network) -> (Network, Vec<Action>) {
     (network, actions)
 }
 
-/// Simulates with the actions up to the end of an instant.
+/// Runs a simulation with the given actions up to the end of an instant.
 pub(super) fn follow_until<P: Probe>(simulation: &mut Simulation<'_, P>, actions: &[Action], at: Time) {
     for (&action, tag) in actions.iter().zip(0..) {
         match action {

@@ -1,4 +1,4 @@
-//! The features and models that one network may use.
+//! The subset of features and models that a random network may use.
 
 use proptest::bits;
 use proptest::prelude::*;
@@ -10,7 +10,7 @@ pub(super) enum Feature {
     /// All VCs have the same options.
     AlikeVcs,
     Classes,
-    /// Receivers' windows close, if the network also has `ShrinkingWindows` and `LossAtWindow`.
+    /// The windows of receivers close if the network also has `ShrinkingWindows` and `LossAtWindow`.
     ClosingWindows,
     Contracts,
     EdgeDevices,
@@ -44,8 +44,8 @@ const LISTS: usize = List::Traffic as usize + 1;
 /// A choice from a list of models. Shrinking leads to the first model.
 pub(super) type Pick = u8;
 
-/// A random subset of the features and of the models of each list, with one bit for each. Shrinking leads to the empty
-/// set.
+/// A random subset of the features and of the models of each list, with one bit for each feature and model. Shrinking
+/// leads to the empty set.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Swarm {
     features: u32,
@@ -62,7 +62,8 @@ impl Swarm {
         self.features & 1 << feature as u32 != 0
     }
 
-    /// Returns one of the models that this network may use. If it may use none, returns the first model of the list.
+    /// Returns one of the models of a list that this network may use. If the network may use no model of the list,
+    /// returns the first model.
     pub(super) fn one_of(self, list: List, names: &'static [&'static str], pick: Pick) -> &'static str {
         let may_use = |number: usize| self.models[list as usize] >> number & 1 == 1;
         let names_in_use: Vec<_> = names.iter().enumerate().filter(|&(number, _)| may_use(number)).collect();

@@ -1,4 +1,4 @@
-//! TCPs, and options of single flows.
+//! Random TCPs, and random options of individual flows.
 
 use celltrain_core::tcp::{
     Congestion, OfferedWindow, ReceiverOptions, Rules, TcpConfig, TcpOptions, TimerOptions, WindowOptions,
@@ -15,7 +15,7 @@ use super::swarm::{Feature, List, Pick, Swarm};
 use super::{SEGMENTS, STARTS, Sizes};
 use crate::formulas::drawn::Draws;
 
-/// A TCP and its options, whose variant depends on those that the network may use.
+/// A random TCP with its options. The variant is one of the variants that the network may use.
 #[derive(Clone, Debug)]
 pub(super) struct Tcp {
     pub(super) variant: Pick,
@@ -79,7 +79,8 @@ impl Tcp {
         let mut window = if self.window < SEGMENTS { self.window * mss } else { self.window };
         if swarm.has(Feature::ShrinkingWindows) {
             put(&mut options, "receiver.offered_window", json!("less_kept"));
-            // If all segments but the first are kept, the scaled window is smaller than a segment.
+            // If the receiver stores all segments of the window but the first, the scaled window is smaller than a
+            // segment.
             window = if mss == 9141 { 8 * mss } else { window };
         }
         options.insert("mss".into(), size(mss));
@@ -92,7 +93,8 @@ impl Tcp {
         put(&mut options, "windows.lose_at_window", in_bytes(lose_at));
         put(&mut options, "start.initial_ssthresh", in_bytes(ssthresh));
         if options.get("rules") == Some(&json!("today")) {
-            // A written scenario omits values that equal the usual ones, and then takes those of the profile.
+            // A written scenario omits values that equal the usual defaults. Absent values then have the defaults of
+            // the profile.
             let usual = json!(TcpOptions::default());
             options.retain(|key, value| *value != usual[key]);
             Rules::complete(&mut options);
@@ -100,9 +102,9 @@ impl Tcp {
         serde_json::from_value(json!({name: options})).expect("the schema lists all settings")
     }
 
-    /// Creates a TCP whose receiver's window closes if a segment is lost when cwnd reaches the window: if all segments but
-    /// the first are kept, the scaled window is a byte smaller than a segment. The sender soon probes the window, or has
-    /// already sent the segment again.
+    /// Creates a TCP whose receiver's window closes if a segment is lost when cwnd reaches the window: if the receiver
+    /// stores all segments but the first, the scaled window is a byte smaller than a segment. The sender soon probes
+    /// the window, or has already retransmitted the lost segment.
     fn closing_window(&self) -> TcpConfig {
         let window = Bytes { bytes: 4 * 16_385 };
         let rto = Duration::from_milliseconds(1 + u64::from(self.settings[0] % 4));
@@ -119,7 +121,7 @@ impl Tcp {
     }
 }
 
-/// TCP, start time and traffic of an individual flow.
+/// Random TCP, start time and traffic of an individual flow.
 #[derive(Clone, Debug)]
 pub(super) struct OwnFlow {
     pub(super) tcp: Option<Tcp>,

@@ -1,4 +1,4 @@
-//! Writes a random scenario as text.
+//! Writes a random scenario as TOML.
 
 use celltrain_core::tcp::TcpConfig;
 use celltrain_scenario::Scenario;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::draw;
 
-/// Writes a scenario as a user would, without default values.
+/// Writes a scenario in the way of a user, without default values.
 pub(crate) fn text(scenario: &Scenario) -> String {
     let plain = |tcp: &TcpConfig| serde_json::to_value(draw::plain_tcp(tcp.name())).unwrap();
     let mut document = serde_json::to_value(scenario).unwrap();
@@ -36,10 +36,10 @@ pub(crate) fn text(scenario: &Scenario) -> String {
     toml::to_string(&document).unwrap()
 }
 
-/// Removes the keys of tables that have their default values.
+/// Removes the keys of tables whose values are the defaults.
 fn leave_out(value: &mut Value, defaults: &Value) {
     if let (Value::Object(map), Value::Object(defaults)) = (value, defaults) {
-        // A table may be a choice with no settings, only a name.
+        // Keep an empty table, which may be a choice that has only a name and no settings.
         map.retain(|key, value| value.is_object() || defaults.get(key) != Some(value));
         for (key, value) in map {
             leave_out(value, defaults.get(key).unwrap_or(&Value::Null));

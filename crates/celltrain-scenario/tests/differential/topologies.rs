@@ -1,4 +1,4 @@
-//! Topologies, and networks in which every node and link is named.
+//! Random topologies, and general networks in which every node and link is named.
 
 use celltrain_core::cancellation::CancellationToken;
 use celltrain_core::index::NodeIndex;

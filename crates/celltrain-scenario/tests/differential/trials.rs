@@ -1,4 +1,4 @@
-//! Trials: kinds of random networks, with additions and checks.
+//! The list of trials. A trial combines a kind of random network with additions and a check.
 
 use std::panic::catch_unwind;
 
@@ -17,15 +17,15 @@ use super::{
     beginning, changes, draw, head_policies, late, losses, marks, memories, overflow, packets, requests, steps, watch,
 };
 
-/// A kind of check of random networks. Tests run a few networks of each trial, campaigns many.
+/// A kind of random networks with a check. Tests run a few networks of each trial, and campaigns run many networks.
 pub(crate) struct Trial {
     pub(crate) name: &'static str,
     scenarios: fn() -> BoxedStrategy<Scenario>,
     add: Option<Add>,
     check: Check,
-    /// Factor of the number of networks in a campaign.
+    /// Factor by which the trial's number of networks in a campaign is multiplied.
     times: u32,
-    /// Divisor of [`cases`] for the number of networks in a test.
+    /// Divisor of [`cases`] that gives the trial's number of networks in a test.
     part: u32,
 }
 
@@ -217,7 +217,7 @@ fn memories_and_marks(network: &mut Network, rng: &mut Stream) {
 }
 
 fn requests_memories_and_marks(network: &mut Network, rng: &mut Stream) {
-    // Memories also have queues for the VCs of requests.
+    // Add the requests before the memories, because memories also have queues for the VCs of requests.
     requests::add(network, rng);
     memories_and_marks(network, rng);
 }
@@ -231,7 +231,7 @@ fn requests_memories_marks_and_losses(network: &mut Network, rng: &mut Stream) {
 #[derive(Clone, Debug)]
 pub(crate) struct Drawn {
     pub(crate) scenario: Scenario,
-    /// Adds parts that scenarios cannot describe, drawn from this seed.
+    /// Function that adds parts that a scenario cannot describe to the network, and the seed of its random numbers.
     pub(crate) added: Option<(Add, u64)>,
 }
 
@@ -317,12 +317,12 @@ pub(crate) fn drawn(networks: &BoxedStrategy<Drawn>, seed: u64) -> Drawn {
     networks.new_tree(&mut runner(seed, 1)).expect("drawing a network cannot fail").current()
 }
 
-/// Number of random networks without `CELLTRAIN_DIFFERENTIAL`.
+/// Number of random networks in a test if `CELLTRAIN_DIFFERENTIAL` is not set.
 const ON_A_PUSH: u32 = 20;
-/// Largest number of networks of a trial without `CELLTRAIN_DIFFERENTIAL`.
+/// Maximum number of networks of a trial in a test if `CELLTRAIN_DIFFERENTIAL` is not set.
 const MOST: u32 = 4;
 
-/// Returns the number of random networks. The CI jobs for changes and for each night use more.
+/// Returns the number of random networks in a test. The CI jobs for changes and for each night use more networks.
 pub(crate) fn cases() -> u32 {
     std::env::var("CELLTRAIN_DIFFERENTIAL").ok().and_then(|n| n.parse().ok()).unwrap_or(ON_A_PUSH)
 }
@@ -336,11 +336,11 @@ pub(crate) fn runner(seed: u64, cases: u32) -> TestRunner {
         rng_seed: RngSeed::Fixed(seed),
         failure_persistence: None,
         max_shrink_iters: most.unwrap_or(10_000),
-        // Time limit in milliseconds. A shorter search leaves a larger network.
+        // Time limit of shrinking in milliseconds. A shorter search results in a larger network.
         max_shrink_time: 60_000,
         ..Config::default()
     })
 }
 
-/// Folder of scenarios on which the engines disagreed at some time.
+/// Folder of the scenarios on which the engines once disagreed.
 pub(crate) const FOLDER: &str = "crates/celltrain-scenario/tests/differential";

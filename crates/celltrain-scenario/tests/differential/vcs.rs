@@ -1,4 +1,4 @@
-//! Options of single VCs.
+//! Random options of individual VCs.
 
 use celltrain_core::abr::Parameters;
 use celltrain_core::gfr::Gfr;
@@ -10,7 +10,8 @@ use proptest::sample::select;
 
 use super::swarm::{Feature, Swarm};
 
-/// A class, tagging, and a contract or ABR. The contract's `mfs` is drawn relative to the longest frame.
+/// Random options of a VC: a class, tagging, and a contract or ABR. The contract's `mfs` is drawn relative to the
+/// longest frame.
 #[derive(Clone, Debug)]
 pub(super) struct OwnVc {
     pub(super) tagged: bool,

@@ -1,4 +1,5 @@
-//! Compares events with results: events must add up to the counters, and both engines must emit the same events.
+//! Compares events with results: the numbers of events must equal the counters, and both engines must emit the same
+//! events.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -127,20 +128,20 @@ pub(super) struct ReportedEvents {
     of_requests: BTreeMap<FlowIndex, OfFlow>,
     completed: BTreeSet<FlowIndex>,
     closed: BTreeSet<FlowIndex>,
-    /// The most recently reported rate, by VC.
+    /// The most recently reported rate of each VC.
     rates: BTreeMap<VcIndex, f64>,
-    /// The running timers.
+    /// The timers that are running.
     running: BTreeSet<(FlowIndex, u8)>,
     /// Outcomes of frames, by VC and number.
     frames: BTreeMap<(VcIndex, FrameNumber), FrameRecord>,
-    /// Counters of the queues of memories. Events report the refused cells and the pauses.
+    /// Counters of the queues of memories. Only refused cells and pauses are counted, because only these have events.
     at_memories: BTreeMap<(MemoryIndex, QueueIndex), QueueCounters>,
-    /// The frame of the cell that a memory has just refused, until the port's event for this cell.
+    /// The frame of the cell that a memory has just refused, until the port reports an event for this cell.
     just_refused: Option<(VcIndex, FrameNumber)>,
-    /// For each link and VC, whether a memory refused the frame that was refused last. With AAL5, the cells of the next
-    /// frame share its decision if its last cell is missing.
+    /// For each link and VC, whether a memory refused the frame that was refused last. With AAL5, if the last cell of
+    /// this frame is missing, the decision also applies to the cells of the next frame.
     by_memory: BTreeMap<(LinkIndex, VcIndex), bool>,
-    /// The frame of the data cell that arrived last.
+    /// The frame of the latest data cell to arrive.
     arriving: BTreeMap<(LinkIndex, VcIndex), FrameNumber>,
     memory_of: BTreeMap<LinkIndex, MemoryIndex>,
     occupancies: TiVec<MemoryIndex, Occupancy>,
@@ -150,7 +151,7 @@ pub(super) struct ReportedEvents {
     step: Span,
     next: Time,
     end: Time,
-    /// True with packet framing, so that no packet is joined to another.
+    /// True with packet framing, with which no packet is joined to another packet.
     delimits: bool,
     /// True if packets take places for cells that have not arrived, so that events do not give the occupancy.
     takes_places: bool,
@@ -176,10 +177,11 @@ struct AtPort {
     refused_frames: u64,
     cut_frames: u64,
     dropped_frames: u64,
-    /// Number of packets refused by a full edge device, and of cells reported as the first lost cell of their frame.
+    /// Number of packets refused by a full edge device, and number of cells reported as the first lost cell of their
+    /// frame.
     no_room_frames: u64,
     first_lost: u64,
-    /// Number of cells and frames lost on the link behind the port.
+    /// Numbers of cells and frames lost on the link after the port.
     lost_on_link: u64,
     cut_on_link: u64,
     largest: u64,
@@ -217,7 +219,7 @@ pub(super) fn numbers(of: &PortCounters, waiting: u64, largest: u64) -> Numbers 
     ]
 }
 
-/// Number of cells in a memory according to events, and how it changed over time.
+/// Number of cells in a memory according to events, and the time for which the memory contained each number of cells.
 #[derive(Default)]
 struct Occupancy {
     cells: usize,
@@ -324,7 +326,7 @@ impl ReportedEvents {
         }
     }
 
-    /// Returns the sums of a flow or of the connection of a request, which must be open.
+    /// Returns the sums of a flow, or of the connection of an open request.
     fn of(&mut self, flow: FlowIndex) -> &mut OfFlow {
         if flow < self.flows.next_key() {
             return &mut self.flows[flow];
@@ -441,7 +443,7 @@ impl ReportedEvents {
                     Failure::Joined => !self.delimits,
                     Failure::Damaged => true,
                 };
-                // A sender may damage a packet itself, whatever the ports do.
+                // A sender may damage a packet itself, so the packet may fail even if no port damaged it.
                 let fits = !already && is_explained && (why == Failure::Damaged || !self.is_whole);
                 self.must(fits, || format!("{frame:?} of {vc:?} fails, {why:?}, after {was:?}"));
             }
@@ -491,8 +493,7 @@ impl ReportedEvents {
         }
     }
 
-    /// Checks that the outcome of every frame is known, unless the frame was lost or no later frame of its VC has
-    /// arrived.
+    /// Checks that every frame has a known outcome, unless the frame was lost or no later frame of its VC has arrived.
     fn outcomes(&self) -> Result<(), String> {
         let mut latest_end: BTreeMap<VcIndex, FrameNumber> = BTreeMap::new();
         for (&(vc, frame), fate) in &self.frames {
@@ -529,7 +530,7 @@ impl Probe for ReportedEvents {
     fn snapshot(&mut self, now: Time, view: &NetworkView<'_>) {
         self.next = now + self.step;
         for link in self.ports.keys() {
-            // The fast engine emits no cell events.
+            // Skip the fast engine, which emits no cell events.
             if self.ports[link].arrived > 0 {
                 let (waiting, told) = (view.queues.occupancy(link), self.ports[link].waiting());
                 self.must(u64::from(waiting) == told, || {

@@ -1,4 +1,4 @@
-//! The kinds of the cases in this folder, on random networks. Each law of TCP holds for every variant, congestion
+//! Tests on random networks for each kind of case in this folder. Each law of TCP holds for every variant, congestion
 //! control and formula, for flows and for requests, and both engines report the same history.
 
 use std::cell::Cell;
@@ -18,7 +18,7 @@ use crate::differential::{cases, runner};
 
 const MSS: u64 = 1000;
 
-/// Congestion controls, each with the lines that choose it for TCP `{}`.
+/// Congestion controls, each with the lines of a scenario that choose the control for the TCP variant `{}`.
 const CONTROLS: &[(&str, &str)] = &[
     ("jacobson", ""),
     ("cubic", "congestion = \"cubic\"\n"),
@@ -35,7 +35,7 @@ const CONTROLS: &[(&str, &str)] = &[
     ),
 ];
 
-/// A connection's settings and its source of data.
+/// Random settings of a connection, and its source of data.
 #[derive(Clone, Debug)]
 struct Drawn {
     variant: &'static str,
@@ -43,14 +43,14 @@ struct Drawn {
     ecn: bool,
     initial_window: u32,
     window: u64,
-    /// Packets sent in each burst or request.
+    /// Number of packets in each burst or request.
     burst: u64,
-    /// True if requests send the data, and a flow otherwise.
+    /// True if requests send the data. If false, a flow sends the data.
     is_request: bool,
-    /// Packets that the first link loses.
+    /// Numbers of the packets that the first link loses.
     lost: BTreeSet<u32>,
     buffer: u32,
-    /// Largest number of waiting packets without marks.
+    /// Largest number of waiting packets at which the port marks no packet.
     k_min: u32,
     delay_ms: u32,
 }
@@ -122,11 +122,11 @@ struct Seen {
     ecn: EcnBits,
 }
 
-/// The histories of connections. A connection of a request is a new one each time.
+/// The histories of connections. Each request has a new connection.
 #[derive(Default)]
 struct Histories {
     units_per_second: f64,
-    /// Number of connections that each index has had.
+    /// Number of connections that have used each flow index.
     opened: BTreeMap<usize, usize>,
     seen: BTreeMap<(usize, usize), Vec<Seen>>,
 }
@@ -153,7 +153,7 @@ impl Observer for Histories {
 
 impl Probe for Histories {}
 
-/// Runs a scenario on both engines, which must agree.
+/// Runs a scenario on both engines, whose results and histories must be equal.
 fn run(text: &str) -> (RunResult, Vec<Vec<Seen>>) {
     let scenario = read_toml(text, "here.toml").expect_scenario();
     let network = build::network(&scenario, scenario.seed);
@@ -174,10 +174,11 @@ fn run(text: &str) -> (RunResult, Vec<Vec<Seen>>) {
     (result, seen)
 }
 
-/// A law of one connection. It returns whether it applied, or its violation.
+/// A law about the history of one connection. The function returns whether the law applied, or a description of its
+/// violation.
 type Law = fn(&Drawn, &[Seen]) -> Result<bool, String>;
 
-/// Laws that the runs must obey, one for each kind.
+/// Laws that the histories must obey, one law for each kind of case.
 const LAWS: &[(&str, Law)] = &[
     ("windows grow only if they are used", growth),
     ("one window of data reduces the window once", one_reduction),
@@ -186,7 +187,7 @@ const LAWS: &[(&str, Law)] = &[
     ("after a pause, cwnd is at most the initial window", restart),
 ];
 
-/// Returns the segment that an event sends, and whether it was sent before.
+/// Returns the segment that an event sends, and the cause if the segment is a retransmission.
 fn sent(seen: &Seen) -> Option<(u64, u64, Option<Cause>)> {
     match seen.step {
         SegmentStep::Sent { segment, is_probe: false, .. } => {
@@ -211,7 +212,7 @@ fn growth(drawn: &Drawn, history: &[Seen]) -> Result<bool, String> {
         is_troubled |= seen.ecn.echo || sent(seen).is_some_and(|(.., cause)| cause.is_some());
         if let SegmentStep::Acknowledged { ack, kind, .. } = seen.step {
             is_troubled |= kind == AckKind::Duplicate;
-            // During recovery, cwnd also grows by segments that have left the network.
+            // Leave out recoveries, during which cwnd also grows by segments that have left the network.
             if let Some(before) = cwnd.filter(|&before| !is_troubled && sender.cwnd > before && una >= filled_to) {
                 return Err(format!(
                     "at {} s, cwnd grows from {before} to {}, but the window was not full since byte {una}",
@@ -260,7 +261,7 @@ fn one_reduction(drawn: &Drawn, history: &[Seen]) -> Result<bool, String> {
         if ssthresh.is_some_and(|before| sender.ssthresh < before) {
             let before = ssthresh.unwrap_or_default();
             let is_new = matches!(seen.step, SegmentStep::Acknowledged { kind: AckKind::New, .. });
-            // For a mark, DCTCP reduces the window only by a share, so a later loss still halves it.
+            // For a mark, DCTCP reduces the window only by a share, so a later loss still halves the window.
             let is_loss_after_mark = is_dctcp && lowered_by_mark && !(is_new && seen.ecn.echo);
             let is_again = lowered_at.is_some_and(|end| una < end);
             if is_again && !is_lost_again && !is_loss_after_mark {
@@ -352,7 +353,7 @@ fn restart(drawn: &Drawn, history: &[Seen]) -> Result<bool, String> {
     Ok(applied)
 }
 
-/// Checks a test on random networks.
+/// Runs a test on random networks.
 fn check(seed: u64, drawn: &impl Strategy<Value = Drawn>, test: impl Fn(Drawn) -> Result<(), TestCaseError>) {
     if let Err(error) = runner(seed, (cases() / 2).clamp(15, 64)).run(drawn, test) {
         panic!("{error}");
@@ -380,7 +381,7 @@ fn every_tcp_variant_and_congestion_control_follows_the_tested_rfc_rules_on_both
     assert!(never.is_empty(), "laws that never applied: {never:?}");
 }
 
-/// A planted fault: the check of window growth must detect it with every variant and control.
+/// The test plants a fault, which the check of window growth must detect with every variant and congestion control.
 #[test]
 fn the_test_of_window_growth_detects_an_unused_window_that_grows_under_every_variant_and_control() {
     for &variant in TcpConfig::NAMES {
@@ -420,7 +421,7 @@ fn the_loss_of_the_first_segment_of_a_flow_or_a_request_is_repaired_by_fast_retr
         ..drawn
     });
     check(55, &first, |drawn| {
-        // Without a handshake, packet 0 of the link carries the first segment.
+        // Without a handshake, packet 0 on the link carries the first segment.
         let text = drawn.text();
         let (result, histories) = run(&text);
         let again: Vec<_> = histories[0].iter().filter_map(sent).filter(|(.., cause)| cause.is_some()).collect();
@@ -446,7 +447,7 @@ fn for_senders_without_ecn_a_marking_port_drops_packets_exactly_as_a_buffer_of_k
     });
     let dropped = Cell::new(0);
     check(56, &without, |drawn| {
-        // Marking has no effect if no TCP uses ECN, so the last tenth of a second has a flow that does.
+        // Marking has no effect if no TCP uses ECN, so a flow with ECN sends in the last tenth of a second.
         let text = drawn.text().replace("flows = [", "flows = [{ name = \"g\", from = \"a\", to = \"b\" }, ")
             + "[flow.g]\nstart = \"5900ms\"\n[flow.g.tcp.sack]\necn = \"on\"\n[port.\"sw->b\"]\npolicy.tail_drop = {}\n";
         let marks = run(&format!("{text}buffer = 60\nmarking = {{ k_min = {} }}\n", drawn.k_min));

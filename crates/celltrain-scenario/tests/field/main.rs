@@ -1,6 +1,6 @@
-//! Cases from bug reports and other projects, for which the standards determine the correct result.
+//! Tests of cases from bug reports and other projects, for which standards determine the correct result.
 //!
-//! Each scenario runs on both engines, which must give the same values.
+//! Each scenario runs on both engines, which must give the same results.
 
 mod kinds;
 mod multi_hop;
@@ -195,12 +195,13 @@ fn timeouts_at_a_small_buffer(rules: &str) -> u64 {
 fn newreno_sends_no_more_than_cwnd_allows_after_a_timeout_during_fast_recovery() {
     let half_of_deflated_window = "rules = \"paper\"\nwindows.ssthresh_rule = \"half_of_deflated_window\"";
     let timeouts = ["rules = \"rfc\"", half_of_deflated_window, "rules = \"paper\""].map(timeouts_at_a_small_buffer);
-    // The initial overshoot of slow start causes one or two timeouts. By the paper's rules, each repair leads to the next.
+    // The initial overshoot of slow start causes one or two timeouts. With the paper's rules, the repair of each
+    // timeout leads to the next timeout.
     assert!(timeouts[0] <= 2 && timeouts[1] <= 2 && timeouts[2] >= 30, "{timeouts:?}");
 }
 
-/// draft-ietf-ccwg-bbr-06, 5.3.4.2: `ProbeRTT` leaves 0.98 of bw to a flow that is alone, and 5.6.2: the pace is 1 % below
-/// bw. Probes for bandwidth make up for a part of this.
+/// Source of the shares: draft-ietf-ccwg-bbr-06. `ProbeRTT` leaves 0.98 of bw to the only flow (5.3.4.2), and the
+/// pacing rate is 1 % below bw (5.6.2). Probes for bandwidth recover a part of these losses.
 #[test]
 fn bbr_reaches_the_link_share_stated_in_its_draft_at_buffers_of_1_to_20_bdp() {
     // A segment of 1460 bytes takes 32 cells. The bandwidth-delay product is 1900 cells.

@@ -1,8 +1,8 @@
-//! The shares of DCTCP in a network with two bottlenecks.
+//! Tests of the shares of DCTCP flows in a network with two bottlenecks.
 //!
 //! Source: Alizadeh and others, "Data center TCP (DCTCP)", ACM SIGCOMM 2010, section 4.1: ten senders S1 and twenty
 //! senders S2 share a link of 10 Gb/s, and S1 and ten senders S3 share the 1 Gb/s of a receiver. A port of 1 Gb/s marks
-//! above 20 packets, one of 10 Gb/s above 65. The rates were measured on hosts.
+//! packets above 20 waiting packets, and a port of 10 Gb/s above 65. The paper measured the rates on real hosts.
 
 use std::fmt::Write;
 
@@ -15,7 +15,7 @@ const GROUPS: [Group; 3] = [("a", 10, "t1", 46.0), ("b", 20, "t1", 475.0), ("c",
 /// Length of a packet in bytes, of which 1460 are payload.
 const PACKET: f64 = 1516.0;
 
-/// Returns the network with other settings of TCP. Each packet is one cell.
+/// Returns the scenario of the network with these settings of TCP. Each packet is one cell.
 fn network(settings: &str) -> String {
     let names = |(letter, count, ..): Group| (1..=count).map(move |i| format!("{letter}{i}"));
     let receivers = ("r", 20, "t2", 0.0);
@@ -61,9 +61,10 @@ fn rates(text: &str) -> [f64; 3] {
     GROUPS.map(|(_, count, ..)| goodputs.by_ref().take(count).sum::<f64>() / count as f64 * PACKET / 1460.0)
 }
 
-/// The windows of S1 and S3 are so small that the shares follow from their lower bound. RFC 8257 has none, and RFC 3168
-/// (6.1.2) has a segment. Windows and Linux keep two segments, so that more than 20 packets wait at the receiver's port
-/// all the time and mark every packet. As in the paper (3.1), receivers delay acknowledgements.
+/// The windows of S1 and S3 are so small that the shares depend on the minimum window. RFC 8257 sets no minimum, and
+/// RFC 3168 (6.1.2) sets a minimum of one segment. Windows and Linux have a minimum of two segments, so that more than
+/// 20 packets always wait at the receiver's port and every packet is marked. As in the paper (3.1), receivers delay
+/// acknowledgements.
 #[test]
 fn dctcp_under_its_paper_rules_gets_the_rates_published_for_paths_with_two_bottlenecks() {
     let rates = rates(&network("rules = \"paper\"\ndelayed_acks = \"200ms\""));
@@ -75,7 +76,7 @@ fn dctcp_under_its_paper_rules_gets_the_rates_published_for_paths_with_two_bottl
 #[test]
 fn dctcp_with_a_minimum_window_of_one_segment_gets_less_than_published_through_two_bottlenecks() {
     let rates @ [s1, s2, s3] = rates(&network(""));
-    // Both bottleneck links are nevertheless full.
+    // The two bottleneck links are nevertheless full.
     assert!(s1 + s3 > 98.0 && s1 + 2.0 * s2 > 980.0, "{rates:?}");
     assert!(s1 < 40.0, "{rates:?}");
 }

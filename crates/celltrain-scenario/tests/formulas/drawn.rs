@@ -1,4 +1,4 @@
-//! Random formulas.
+//! Generates random formulas.
 
 use celltrain_core::policy::formula::PORT_NAMES;
 use celltrain_core::rng::Stream;
@@ -7,7 +7,7 @@ use celltrain_formula::samples::{Sample, Texts};
 use celltrain_formula::{Kind, Unit};
 use serde_json::{Map, Value, json};
 
-/// Random numbers for a test.
+/// Stream of random numbers for a test.
 pub(crate) struct Draws(Stream);
 
 impl Draws {
@@ -26,7 +26,7 @@ impl Draws {
         let seconds = Kind::Number(Some(Unit::SECONDS));
         let own = |name: &str, kind: Kind, by_vc: bool| Sample { name: name.into(), kind, by_vc };
         let mut constants = vec![own("R", cells, false), own("z", pure, false)];
-        // Half of the formulas have no per-VC table, because the check must also handle the name V without a table.
+        // Half of the formulas have no per-VC table, because the check must also support the name V without a table.
         let has_table = self.below(2) == 0;
         if has_table {
             constants.extend([own("W", pure, true), own("w", pure, true)]);
@@ -96,7 +96,7 @@ impl Draws {
                 names.iter().filter(|sample| event == "on_ack" || sample.name != "acked").cloned().collect();
             self.updates(&mut control, event, &changing, &known, false);
         }
-        // Usually let cwnd grow, so that the run covers more cases.
+        // Let cwnd grow in most formulas, so that the run covers more cases.
         let grown =
             control.get("on_ack").and_then(|updates| updates["cwnd"].as_str()).unwrap_or("1 / cwnd").to_string();
         let cwnd = match self.below(3) {
@@ -118,7 +118,7 @@ impl Draws {
         let own = |name: &str, by_vc: bool| Sample { name: name.into(), kind: pure, by_vc };
         let mut names = vec![own("V", false), own("z", false)];
         let mut constants = json!({"z": f64::from(self.below(30)) / 10.0});
-        // Without a per-VC table all weights are equal. The check must still handle the name V.
+        // Without a per-VC table, all weights are equal. The check must support the name V without a table too.
         if self.below(3) > 0 {
             names.extend([own("W", true), own("w", true)]);
             constants["W"] = json!({vc: 1 + self.below(8), "default": 1 + self.below(3)});
@@ -129,8 +129,8 @@ impl Draws {
         json!({"weight": format!("1 / V + min(99, abs({text}))"), "constants": constants})
     }
 
-    /// Draws rules for frames at the head of the queue, and periodic updates. `frame` and `cell` are the names that rules
-    /// for frames and for cells can use, and `all` and `shared` the state of VCs and of the port.
+    /// Draws rules for frames at the head of the queue, and periodic updates. `frame` and `cell` are the names that
+    /// rules for frames and rules for cells can use. `all` is the state of VCs, and `shared` is the state of the port.
     fn in_time(
         &mut self,
         policy: &mut Map<String, Value>,
@@ -147,7 +147,7 @@ impl Draws {
             let rule = match self.below(4) {
                 0 => text,
                 1 => format!("random() < 0.{} and ({text})", self.below(10)),
-                // Frames in short queues rarely wait longer.
+                // Draw short times, because frames in short queues rarely wait longer.
                 _ => format!("sojourn > {} us and ({text})", 10 + self.below(500)),
             };
             policy.insert("drop_head".into(), json!(rule));
@@ -164,7 +164,7 @@ impl Draws {
         }
     }
 
-    /// Draws an admission rule, usually one that admits some frames, so that the run covers more cases.
+    /// Draws an admission rule. Most rules admit some frames, so that the run covers more cases.
     fn admit(&mut self, names: &[Sample]) -> String {
         let depth = 1 + self.below(4);
         let text = self.text(names, Kind::Truth, depth, true);

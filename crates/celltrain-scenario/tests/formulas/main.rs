@@ -1,7 +1,7 @@
-//! Policies, windows and weights written as formulas. Native ones must give the same runs as formulas, and random
-//! formulas must give the same runs on both engines.
+//! Tests of policies, congestion windows and weights written as formulas. Native code must give the same runs as
+//! equivalent formulas, and random formulas must give the same runs on both engines.
 //!
-//! `CELLTRAIN_FORMULA_RUNS=1000000` turns the last of these tests into a campaign (`make campaign NAME=formulas`).
+//! `CELLTRAIN_FORMULA_RUNS=1000000` turns the test of random formulas into a campaign (`make campaign NAME=formulas`).
 
 pub(crate) mod drawn;
 mod natives;
@@ -24,8 +24,9 @@ fn by(ways: PortMode, network: &Network) -> RunResult {
     Engine::Fast.run_by(ways, network, Nothing, |_| true).expect("nothing cancels this run")
 }
 
-/// Checks that a scenario gives the same run on both engines if it is rewritten with formulas. Only names of policies
-/// and schedulers may differ, and thresholds, because formulas declare none. Returns the result.
+/// Checks that a scenario gives the same run on both engines if it is rewritten with formulas. Only the names of
+/// policies and schedulers may differ, and thresholds, because formulas declare no threshold. Returns the result of the
+/// run.
 fn is_the_same_run(scenario: &Scenario, rewritten: &Scenario, seed: u64, what: &str) -> RunResult {
     let native = Engine::Fast.run_to_end(&build::network(scenario, seed));
     let network = build::network(rewritten, seed);
@@ -42,7 +43,8 @@ fn is_the_same_run(scenario: &Scenario, rewritten: &Scenario, seed: u64, what: &
     native
 }
 
-/// Compares a scenario's native policies with the same policies as formulas. Returns the number of policies rewritten.
+/// Checks that a scenario gives the same run if its native policies are rewritten as formulas. Returns the number of
+/// policies that were rewritten.
 fn is_the_same_as_formulas(scenario: &Scenario, seed: u64, what: &str) -> usize {
     let mut rewritten = scenario.clone();
     let mut count = 0;
@@ -58,8 +60,8 @@ fn is_the_same_as_formulas(scenario: &Scenario, seed: u64, what: &str) -> usize 
     count
 }
 
-/// Compares a scenario's native congestion controls and weights with their equivalents as formulas. Returns how many of
-/// each were rewritten.
+/// Checks that a scenario gives the same run if its native congestion controls and weights are rewritten as formulas.
+/// Returns the number of congestion controls and the number of schedulers that were rewritten.
 fn is_the_same_with_windows_and_weights(scenario: &Scenario, seed: u64, what: &str) -> [usize; 2] {
     let mut rewritten = scenario.clone();
     let tcps = rewritten.flow.values_mut().filter_map(|flow| flow.tcp.as_mut()).chain([&mut rewritten.tcp]);
@@ -82,8 +84,8 @@ fn is_the_same_with_windows_and_weights(scenario: &Scenario, seed: u64, what: &s
     counts
 }
 
-/// Reads every shipped scenario and limits it to one simulated second. Returns them with their names. All use the rules
-/// of the papers, because formulas do not know the inflation of cwnd in fast recovery.
+/// Reads every shipped scenario and limits it to one simulated second. Returns the scenarios with their names. All
+/// scenarios use the rules of the papers, because formulas do not know the inflation of cwnd in fast recovery.
 fn shipped() -> Vec<(String, Scenario)> {
     let limited = |(name, text): (String, String)| {
         let has_rules = text.contains("rules = \"");
@@ -135,7 +137,8 @@ fn native_congestion_controls_and_weights_agree_with_equivalent_formulas_in_ever
     is_the_same_up_to(Duration::from_microseconds(1_000_000), usize::MAX);
 }
 
-/// Checks the first `each` shipped scenarios of each TCP variant with the same schedulers.
+/// Checks, for each combination of a TCP variant and schedulers, the first `each` shipped scenarios with this
+/// combination.
 fn is_the_same_up_to(end: Duration, each: usize) {
     let mut kinds = BTreeMap::new();
     let mut variants = BTreeSet::new();
@@ -252,7 +255,7 @@ fn native_policies_and_equivalent_formulas_agree_in_random_scenarios() {
     assert!(refused_frames > 5 * runs, "{refused_frames} frames were refused, so the formulas had an effect");
 }
 
-/// If no constant was a per-VC table, the check used to assume V = 0, and refused formulas that divide by V.
+/// Regression: if no constant was a per-VC table, the check assumed V = 0, and refused formulas that divide by V.
 #[test]
 fn the_formula_variable_v_counts_vcs_even_if_all_their_constants_are_equal() {
     let with = |r: &str, weight: &str| {
@@ -287,7 +290,7 @@ fn number_of(variable: &str, default: u64) -> u64 {
     std::env::var(variable).map_or(default, |text| text.parse().expect("the value is a number"))
 }
 
-/// The nightly job runs 1,500 scenarios, and `make campaign NAME=formulas` a million.
+/// The nightly job runs 1,500 scenarios, and `make campaign NAME=formulas` runs a million scenarios.
 #[test]
 fn both_engines_agree_on_random_formulas() {
     let (runs, seed) = (runs(), number_of("CELLTRAIN_FORMULAS_SEED", 1));
@@ -332,7 +335,7 @@ fn both_engines_agree_on_random_formulas() {
     }
 }
 
-/// Number of runs of each kind in a campaign.
+/// Number of runs in which each kind of formula occurred.
 #[derive(Debug, Default)]
 struct Seen {
     refused: u64,

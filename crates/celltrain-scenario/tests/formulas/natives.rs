@@ -1,4 +1,5 @@
-//! Native policies as formulas. The same operations in the same order give identical numbers.
+//! Native policies as formulas. A formula has the same operations in the same order as the native code, so the numbers
+//! are identical.
 
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::scheduler::SchedulerConfig;
@@ -6,14 +7,14 @@ use serde_json::{Value, json};
 
 use super::drawn::Draws;
 
-/// Converts a native policy to a formula; returns `None` if this file has no formula for it.
+/// Converts a native policy to a formula; `None` if this file has no formula for the policy.
 pub(crate) fn as_formula(policy: &PolicyConfig) -> Option<PolicyConfig> {
     let settings = serde_json::to_value(policy).expect("the settings can be written as JSON");
     let own = &settings[policy.name()];
-    // A share of the buffer in cells, computed as in native policies.
+    // Computes a share of the buffer in cells, in the same way as native policies.
     let share = |key: &str| json!(format!("{} * K", own[key]));
     let constant = |key: &str| own[key].clone();
-    // A constant that is either one number or a per-VC table becomes a table, so that it can be summed.
+    // Converts a constant that is one number or a per-VC table to a table, so that a formula can sum it.
     let by_vc = |key: &str| if own[key].is_number() { json!({"default": own[key]}) } else { own[key].clone() };
     let (admit, constants) = match policy.name() {
         "selective_drop" => ("X <= R or Y * N / X <= Z", json!({"R": share("threshold"), "Z": constant("z")})),

@@ -1,4 +1,4 @@
-//! Small scenarios.
+//! Generates small scenarios for tests of formulas.
 
 use serde_json::{Value, json};
 
@@ -36,8 +36,8 @@ pub(crate) fn scenario(draws: &mut Draws, topology: &Value, policy: &Value) -> V
     })
 }
 
-/// Usually applies the policy only to the bottleneck, because parsing a formula for every port takes longer than such a
-/// short run.
+/// In most scenarios, applies the policy only to the bottleneck, because parsing a formula for every port takes longer
+/// than the short run.
 pub(crate) fn mostly_at_the_bottleneck(draws: &mut Draws, scenario: &mut Value) {
     if draws.below(4) > 0 {
         let port = scenario["port"]["default"].take();

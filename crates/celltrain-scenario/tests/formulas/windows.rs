@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::drawn::{Draws, ONE_QUEUE};
 
-/// Converts the usual congestion control to formulas; returns `None` for any other control.
+/// Converts the usual congestion control of a TCP to formulas; `None` for any other congestion control.
 pub(crate) fn as_formula(tcp: &TcpConfig) -> Option<TcpConfig> {
     let (options, rules) = (tcp.options(), tcp.options().window_rules());
     if options.congestion != Congestion::Jacobson {
@@ -31,7 +31,7 @@ pub(crate) fn as_formula(tcp: &TcpConfig) -> Option<TcpConfig> {
     };
     let after_timeout = match rules.ssthresh_rule {
         SsthreshRule::HalfOfCwnd => "min(cwnd / 2, rwnd)",
-        // Formulas do not know the inflation of cwnd, and no random TCP has these rules.
+        // These two rules differ only while cwnd is inflated, which formulas do not know. No random TCP uses them.
         SsthreshRule::HalfOfWindow | SsthreshRule::HalfOfDeflatedWindow => "min(cwnd, rwnd) / 2",
         SsthreshRule::HalfOfUsed => "min(cwnd, rwnd, flight) / 2",
         SsthreshRule::HalfOfFlight => "flight / 2",
@@ -73,7 +73,7 @@ pub(crate) fn drawn(draws: &mut Draws) -> Value {
     }})
 }
 
-/// Sometimes adds windows, and sometimes weights, from random formulas.
+/// Adds congestion windows to some scenarios, and weights to some scenarios, from random formulas.
 pub(crate) fn with_random_ones(draws: &mut Draws, scenario: &mut Value, vc: &str) {
     if draws.below(2) == 0 {
         let (_, options) = scenario["tcp"]
@@ -91,7 +91,7 @@ pub(crate) fn with_random_ones(draws: &mut Draws, scenario: &mut Value, vc: &str
     }
     let policy = &scenario["port"]["default"]["policy"]["formula"];
     let follows = ONE_QUEUE.iter().any(|event| !policy[event].is_null());
-    // Policies that track cells or push cells out require a single queue.
+    // Add no weights if the policy tracks cells or pushes out cells, because such a policy requires a single queue.
     if !follows && policy["when_full"] != "push_out_front" && draws.below(3) == 0 {
         let weight = draws.weight(vc);
         scenario["port"]["default"]["scheduler"] = json!({"wfq_formula": weight});

@@ -16,8 +16,8 @@ use super::ports::tail_drop;
 use super::same::{by_name, same, without_totals};
 use crate::differential::losses;
 
-/// An idle source is an input of its switch, so it has a turn in a rotating order of ties. Some policies, schedulers
-/// and allocators divide a port among all its VCs, active or not.
+/// The law replaces a rotating order of ties, in which an idle source has a turn, because it is an input of its switch.
+/// The law also replaces policies, schedulers and allocators that divide a port among all its VCs, active or not.
 pub(super) fn idle_source(case: &mut Case) -> Result<bool, String> {
     let mut network = case.network();
     if network.tie_order == TieOrder::Rotating {
@@ -56,7 +56,7 @@ pub(super) fn idle_source(case: &mut Case) -> Result<bool, String> {
     Ok(true)
 }
 
-/// Name of the added parts.
+/// Name of the parts that a law adds to a network.
 const ADDED: &str = "added";
 
 fn without_added(result: RunResult) -> RunResult {
@@ -66,7 +66,7 @@ fn without_added(result: RunResult) -> RunResult {
     result
 }
 
-/// Copies have the same names as the originals, so both draw the same random numbers.
+/// The parts of the two copies have the same names, so that both copies draw the same random numbers.
 pub(super) fn copies(case: &mut Case) -> Result<bool, String> {
     let network = case.network();
     let mut copy = network.clone();
@@ -102,11 +102,11 @@ pub(super) fn split_link(case: &mut Case) -> Result<bool, String> {
     }
     let cell = Duration::from_microseconds(1);
     let fast = BitRate::from_bits_per_second(424_000_000);
-    // An additional link of this rate gives both networks the same clock.
+    // Add a link of this rate without traffic to both networks, so that both have the same clock.
     add_link(&mut network, fast, cell);
     let original = without_totals(by_name(case.run_watched(&network)));
-    // This law excludes edge devices, which have no switch between them and a host, ABR, whose loops begin with the
-    // delay of their path, and contracts, which are enforced at the first switch.
+    // This law excludes edge devices, because no switch may be between an edge device and a host. It excludes ABR,
+    // whose control loops begin with the delay of their path, and contracts, which are enforced at the first switch.
     let may_be_split = |link: LinkIndex| {
         let Link { from, to, delay, .. } = network.links[link];
         let kinds = [from, to].map(|node| network.nodes[node].kind);
@@ -129,8 +129,8 @@ pub(super) fn split_link(case: &mut Case) -> Result<bool, String> {
     Ok(true)
 }
 
-/// Returns the network with a switch inserted in a link. The second part is the next link, so it keeps the first part's
-/// position among the inputs of its node.
+/// Returns the network with a switch inserted into a link. The second part of the link has the next number, so that it
+/// keeps the position of the original link among the inputs of its node.
 fn with_switch(network: &Network, split: LinkIndex, (rate, delay): (BitRate, Duration)) -> Network {
     let mut changed = network.clone();
     Numbers::with_link_after(split, network).replace(&mut changed);

@@ -8,8 +8,8 @@ use super::Case;
 use super::same::same;
 use crate::differential::losses;
 
-/// A periodic rule equals the list of its numbers. A list equals one rule per number. A rule that selects nothing has
-/// no effect.
+/// A periodic rule has the same effect as the list of its numbers. A list has the same effect as one rule per number. A
+/// rule that selects no packets and no cells has no effect.
 pub(super) fn patterns(case: &mut Case) -> Result<bool, String> {
     let mut network = case.network();
     losses::add(&mut network, &mut case.draws);
@@ -19,7 +19,7 @@ pub(super) fn patterns(case: &mut Case) -> Result<bool, String> {
     Ok(original.losses.iter().any(|losses| losses.counters.lost > 0))
 }
 
-/// Removes the counters of rules, because the compared networks have different numbers of rules.
+/// Removes the counters of loss rules from a result, because the compared networks have different numbers of rules.
 fn without_rules(mut result: RunResult) -> RunResult {
     result.losses.iter_mut().for_each(|of_link| of_link.rules.clear());
     result

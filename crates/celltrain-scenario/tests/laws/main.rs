@@ -1,10 +1,12 @@
-//! Laws: changes of a network that, according to theory, leave its results unchanged or change them in a known way.
+//! Tests of laws. A law is a change of a network that, according to theory, leaves the results unchanged or changes the
+//! results in a known way.
 //!
-//! Both engines could share a mistake. A law can reveal such a mistake without a second implementation, because it
-//! compares a changed network with the original. Each law is checked on random networks, on either engine.
+//! The two engines could share a mistake. A law can reveal a shared mistake, because it compares a changed network with
+//! the original network on one engine. Each law is checked on random networks, on each engine.
 //!
-//! Exact ties are part of the model, and the rules that break them use the order in which parts are listed
-//! (`docs/design/engine-order.md`). If a change affects this order, the law applies only to networks without ties.
+//! Exact ties are part of the model, and the rules that break ties use the order in which the parts of a network are
+//! listed (`docs/design/engine-order.md`). If a change affects this order, the law applies only to networks without
+//! ties.
 
 mod added;
 mod losses;
@@ -60,10 +62,11 @@ impl Case {
     }
 }
 
-/// A law: returns whether it applies to a network, or an error that describes its violation.
+/// A law. The function returns whether the law applies to a network, or an error that describes the violation of the
+/// law.
 type Law = fn(&mut Case) -> Result<bool, String>;
 
-/// Checks a law on random networks. The law must apply to at least a third of them.
+/// Checks a law on random networks. The law must apply to at least a third of the networks.
 fn check(seed: u64, law: Law) {
     let cases = cases().max(24) / 8;
     let applied = Cell::new(0);

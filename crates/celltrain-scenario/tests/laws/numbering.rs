@@ -10,7 +10,7 @@ use super::same::{by_name, same};
 use super::written::general;
 use super::{Case, ties};
 
-/// Returns the new numbers of a network's parts if the parts of another network of the same size come first.
+/// New numbers of a network's parts.
 pub(super) struct Numbers {
     nodes: Vec<usize>,
     links: Vec<usize>,
@@ -40,7 +40,7 @@ impl Numbers {
         }
     }
 
-    /// Replaces the numbers in all references. The lists keep their order.
+    /// Replaces the numbers of parts in all references of a network. The lists of parts keep their order.
     pub(super) fn replace(&self, network: &mut Network) {
         let node = |node: &mut NodeIndex| *node = NodeIndex::from(self.nodes[usize::from(*node)]);
         let link = |link: &mut LinkIndex| *link = LinkIndex::from(self.links[usize::from(*link)]);
@@ -98,18 +98,18 @@ fn order(parts: usize, rng: &mut Stream, tied: impl Fn(usize, usize) -> bool) ->
     order
 }
 
-/// The order of a node's inputs, a host's flows and a port's VCs decides ties, so it does not change.
+/// The law keeps the order of a node's inputs, a host's flows and a port's VCs, because this order decides ties.
 pub(super) fn keep_ties(case: &mut Case) -> Result<bool, String> {
     let network = case.network();
-    // Ideal shares are sums over flows, whose last digits depend on the order.
+    // Leave out ideal shares, which are sums over flows, so that their last digits depend on the order of the flows.
     if network.links.iter().any(|link| matches!(link.allocator, Some(AllocatorConfig::MaxMin(_)))) {
         return Ok(false);
     }
     same_in_another_order(case, &network, |a, b| a.to == b.to, |_| true)
 }
 
-/// The order of inputs affects only ties. Flows of a host act together when their clocks tick, and some ports serve VCs
-/// in turn, so these two orders stay the same.
+/// Without ties, the law changes the order of inputs, which affects only ties. It keeps the order of a host's flows,
+/// which act together when their clocks tick, and the order of VCs, because some ports serve VCs in turn.
 pub(super) fn no_ties(case: &mut Case) -> Result<bool, String> {
     ties::prevent(general(&mut case.scenario), &mut case.draws);
     let network = case.network();

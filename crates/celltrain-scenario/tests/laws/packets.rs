@@ -1,4 +1,4 @@
-//! Laws that hold with packet framing.
+//! Laws about packet framing.
 
 use std::collections::BTreeSet;
 
@@ -13,10 +13,10 @@ use super::same::same;
 use crate::differential::memories;
 use crate::differential::packets::{delimit, switch};
 
-/// More bytes than any packet of a random network has, with headers.
+/// Size of a cell that carries every packet of a random network, with its headers.
 const ONE_CELL: u64 = 70_000;
 
-/// If all packets have one cell, both framings give the same run.
+/// If all packets have one cell, AAL5 and packet framing give the same run.
 pub(super) fn of_one_cell(case: &mut Case) -> Result<bool, String> {
     without_services_of_atm(case);
     let mut packets = case.network();
@@ -25,7 +25,8 @@ pub(super) fn of_one_cell(case: &mut Case) -> Result<bool, String> {
         return Ok(false);
     }
     switch(&mut packets, &mut case.draws);
-    // A length of one cell makes no difference, except for policies that see virtual queues.
+    // Deciding with the length of a packet makes no difference for a packet of one cell, except for policies with
+    // virtual queues.
     let mut aal5 = packets.clone();
     aal5.aal5.framing = Framing::Aal5;
     let (packets, aal5) = (case.run(&packets), case.run(&aal5));
@@ -33,7 +34,7 @@ pub(super) fn of_one_cell(case: &mut Case) -> Result<bool, String> {
     Ok(packets.cells.offered > 0)
 }
 
-/// Removes contracts, controlled rates and merging VCs, which need AAL5.
+/// Removes contracts, rate control (ABR) and merging VCs, which need AAL5.
 fn without_services_of_atm(case: &mut Case) {
     case.scenario.vc.clear();
     if let Topology::Network(network) = &mut case.scenario.topology {
@@ -41,8 +42,9 @@ fn without_services_of_atm(case: &mut Case) {
     }
 }
 
-/// A queue of a memory exceeds its threshold by all cells but one of each packet that arrives at the same time, and not
-/// at all if packets are admitted with their length. All cells that enter a memory leave it, are freed or wait.
+/// A queue of a memory exceeds its threshold by at most all cells but one of each packet that arrives at the same time,
+/// and not at all if packets are admitted with their length. Every cell that enters a memory leaves the memory, is
+/// freed or waits.
 pub(super) fn thresholds(case: &mut Case) -> Result<bool, String> {
     without_services_of_atm(case);
     let mut network = case.network();
@@ -80,7 +82,7 @@ pub(super) fn thresholds(case: &mut Case) -> Result<bool, String> {
         let forwarded = of_ports(|port| port.forwarded) * sides.len() as u64;
         let left: u64 = counters().map(|counters| counters.entered - counters.pushed_out).sum::<u64>()
             - memory.queues.iter().map(|queue| u64::from(queue.cells)).sum::<u64>();
-        // Places for cells that never arrive are freed without a departure.
+        // Places that were taken for cells that never arrive are freed without a departure.
         if left < forwarded || (!fits && left > forwarded) {
             return Err(format!("{left} cells left a memory, and its ports sent {forwarded}"));
         }

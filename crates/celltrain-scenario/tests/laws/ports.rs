@@ -16,7 +16,7 @@ use super::Case;
 use super::same::same;
 use crate::differential::{memories, stand};
 
-/// Removes rate control from all VCs.
+/// Removes rate control (ABR) from all VCs.
 pub(super) fn without_abr(network: &mut Network) {
     network.vcs.iter_mut().for_each(|vc| (vc.abr, vc.partner) = (None, None));
     network.links.iter_mut().for_each(|link| link.allocator = None);
@@ -90,7 +90,7 @@ pub(super) fn unused_policies(case: &mut Case) -> Result<bool, String> {
     without_limits(&mut network);
     let (original, routing) = (case.run(&network), network.routing());
     let delimits = network.aal5.framing == Framing::Packets;
-    // A program can use only one mock of Python, the first.
+    // Only the first mock of Python in a program takes effect.
     stand::class(0);
     for port in switch_ports(&network) {
         let largest = original.ports[port].max_queue_cells;
@@ -98,12 +98,12 @@ pub(super) fn unused_policies(case: &mut Case) -> Result<bool, String> {
         let names = network.vc_names(&routing, port);
         let admits_all = |(policy, capacity): &(PolicyConfig, u32)| {
             let mut built = policy.build(Some(*capacity), &names);
-            // Only AAL5 needs the last cells that drop from front keeps.
+            // With packet framing, leave out drop from front, which keeps last cells for AAL5.
             let pushes_out = built.overflow() == Overflow::PushOutFront;
             let needs_fifo = built.needs_one_queue() || pushes_out;
             built.admits_up_to() >= Some(largest) && (is_fifo || !needs_fifo) && !(delimits && pushes_out)
         };
-        // The smallest buffer in which the queue never exceeds the threshold.
+        // Find the smallest buffer with which the queue never exceeds the policy's threshold.
         let smallest = |kind: usize| {
             let sample = |capacity: u32| (PolicyConfig::samples(capacity).swap_remove(kind), capacity);
             let candidates: Vec<u32> = (largest.max(1)..=2 * largest.max(1) + 20).collect();
@@ -124,7 +124,7 @@ fn is_fifo(network: &Network, routing: &Routing, port: LinkIndex) -> bool {
     network.links[port].is_fifo() && !routing.merging[port].contains(&true)
 }
 
-/// All cells that reach a memory compete with each other, so the order of ties is fixed.
+/// The order of ties is fixed, because all cells that reach a memory compete with each other.
 pub(super) fn large_memories(case: &mut Case) -> Result<bool, String> {
     let mut network = case.network();
     network.tie_order = TieOrder::Fixed;
@@ -168,13 +168,13 @@ pub(super) fn large_memories(case: &mut Case) -> Result<bool, String> {
     }
 }
 
-/// Number of cells that a network never exceeds.
+/// Number of cells that no memory of a random network reaches.
 const HUGE: u32 = 1 << 26;
 
 /// Returns a memory with any policy that admits every cell.
 fn memory(case: &mut Case, network: &Network, routing: &Routing, ports: Vec<LinkIndex>) -> MemoryConfig {
     let mut policies = memories::memory_policies();
-    // Policy classes in Python refuse cells at random.
+    // Leave out Python classes, because their mock refuses cells at random.
     policies.retain(|policy| policy.name() != "python");
     let is_fifo = ports.iter().all(|&port| is_fifo(network, routing, port));
     let follows = ports.iter().any(|&port| {

@@ -1,4 +1,4 @@
-//! Compares the results of two networks that must be equal.
+//! Compares the results of two networks, which must be equal.
 
 use celltrain_core::metrics::{CellTotals, RunResult};
 use celltrain_core::timeouts::Timeouts;
@@ -33,12 +33,12 @@ pub(super) fn by_name(mut result: RunResult) -> RunResult {
     RunResult { efficiency: 0.0, fairness: None, fairness_max_min: None, goodput_mbps: 0.0, timeouts, ..result }
 }
 
-/// Removes totals over all cells and links.
+/// Removes totals over all cells and links from a result.
 pub(super) fn without_totals(result: RunResult) -> RunResult {
     RunResult { cells: CellTotals::default(), cell_hops: 0, ..result }
 }
 
-/// Removes durations and rates, so that only counts and the order of parts are left.
+/// Removes durations and rates from a result, so that only counts and the order of parts remain.
 pub(super) fn counts(mut result: RunResult) -> RunResult {
     for flow in &mut result.flows {
         (flow.goodput_mbps, flow.max_min_mbps, flow.throughput_mbps) = (0.0, 0.0, 0.0);

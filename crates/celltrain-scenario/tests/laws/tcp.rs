@@ -1,4 +1,4 @@
-//! Laws on TCP.
+//! Laws about TCP.
 
 use celltrain_core::edge_device::DiscardConfig;
 use celltrain_core::tcp::{TcpConfig, TcpOptions};
@@ -20,7 +20,7 @@ pub(super) fn variants(case: &mut Case) -> Result<bool, String> {
         for flow in &mut network.flows {
             let mut options = flow.tcp.options().clone();
             options.windows.lose_at_window = None;
-            // The tick and the timeouts below are longer than any segment takes.
+            // Choose a tick and timeouts that are longer than the round trip of any segment.
             options.timer_granularity = Duration::from_milliseconds(100);
             options.timer.initial_rto = Some(Duration::from_milliseconds(3_000));
             options.timer.maximum_rto = TcpOptions::default().timer.maximum_rto;

@@ -1,4 +1,4 @@
-//! Networks without simultaneous cells.
+//! Random networks in which no cells arrive simultaneously.
 
 use celltrain_core::engine::Engine;
 use celltrain_core::events::{CellEvent, CellStep, Event, Observer};
@@ -10,7 +10,7 @@ use celltrain_core::units::{Duration, Time};
 use celltrain_scenario::topology::network::Config as GeneralNetwork;
 use typed_index_collections::{TiVec, ti_vec};
 
-/// Makes all delays and start times different, so that ties are rare.
+/// Makes all delays and start times of a network different, so that ties are rare.
 pub(super) fn prevent(network: &mut GeneralNetwork, rng: &mut Stream) {
     let mut later = |time: Duration| Duration { picoseconds: time.picoseconds + u64::from(rng.below(4_000_000)) };
     for link in &mut network.links {

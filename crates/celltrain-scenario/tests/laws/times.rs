@@ -24,7 +24,7 @@ pub(super) fn longer(case: &mut Case) -> Result<bool, String> {
     let mut beginning = network.clone();
     let microseconds = network.duration.picoseconds / 1_000_000;
     beginning.duration = Duration::from_microseconds(1 + case.draws.next_u64() % microseconds);
-    // Both networks must have the same time unit.
+    // Both networks must have the same unit of time.
     network.duration.picoseconds = 3 * beginning.duration.picoseconds;
     let mut simulation = Simulation::new(case.engine, &network);
     let until = simulation.clock().time(beginning.duration);
@@ -36,8 +36,9 @@ pub(super) fn longer(case: &mut Case) -> Result<bool, String> {
     Ok(true)
 }
 
-/// Timers tick at multiples of their granularity, so the shift is such a multiple. No timer ticks at the start of the
-/// run, so no source starts then. ABR sources and allocators count from the start of the run.
+/// Timers tick at multiples of their granularity, so the shift is a multiple of the granularity. No timer ticks at the
+/// start of the run, so no source starts at this instant. The law removes ABR, whose sources and allocators count from
+/// the start of the run.
 pub(super) fn later(case: &mut Case) -> Result<bool, String> {
     let mut network = case.network();
     without_abr(&mut network);
@@ -63,7 +64,8 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Without delayed acknowledgements a receiver has no clock, so no other node notices that its times are later.
+/// Without delayed acknowledgements, a receiver has no clock, so no other node notices that data reaches the receiver
+/// later.
 pub(super) fn farther_receiver(case: &mut Case) -> Result<bool, String> {
     let mut network = case.network();
     without_abr(&mut network);

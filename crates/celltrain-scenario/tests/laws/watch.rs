@@ -1,4 +1,4 @@
-//! Observes the times of a run.
+//! An observer of the times at senders in a run.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -23,7 +23,7 @@ pub(super) fn run(engine: Engine, network: &Network, start: Duration) -> RunResu
 struct Senders<'a> {
     network: &'a Network,
     start: Time,
-    /// Sum of the hashes of all events, which does not depend on their order.
+    /// Sum of the hashes of all events. The sum does not depend on the order of the events.
     sum: u64,
 }
 

@@ -27,7 +27,7 @@ pub(super) fn seed(case: &mut Case) -> Result<bool, String> {
     Ok(true)
 }
 
-/// Random streams are selected by name, so the network must not draw random numbers.
+/// A random stream is selected by the name of a part, so the network must not draw random numbers.
 pub(super) fn names(case: &mut Case) -> Result<bool, String> {
     without_draws(&mut case.scenario);
     name_flows(&mut case.scenario);
@@ -37,7 +37,7 @@ pub(super) fn names(case: &mut Case) -> Result<bool, String> {
     Ok(true)
 }
 
-/// The links between switches are exchanged, so no cells may be simultaneous.
+/// The links between switches are exchanged, so no cells may arrive simultaneously.
 pub(super) fn mirror_image(case: &mut Case) -> Result<bool, String> {
     without_draws(&mut case.scenario);
     name_flows(&mut case.scenario);
@@ -60,8 +60,9 @@ pub(super) fn mirror_image(case: &mut Case) -> Result<bool, String> {
     if outcome.is_err() && ties::occur(&network) { Ok(false) } else { outcome.map(|()| switches > 1) }
 }
 
-/// The faster network has a clock with units half as long, so all times have the same number of units. Clocks that
-/// would be too fine are rounded. Delayed acknowledgements, cubic windows and formulas contain constant times.
+/// The units of the faster network's clock are half as long, so all times have the same number of units. The law
+/// excludes networks whose clock would be so fine that it is rounded. The law removes delayed acknowledgements, CUBIC
+/// and formulas, which contain constant times.
 pub(super) fn faster(case: &mut Case) -> Result<bool, String> {
     let no_constants = |options: &mut TcpOptions| {
         options.delayed_acks = DelayedAcks::Off;
@@ -82,7 +83,7 @@ pub(super) fn faster(case: &mut Case) -> Result<bool, String> {
         rate.map(|rate| rate.to_string()).or(time.map(|time| time.to_string())).ok()
     };
     let scenarios = [case.scenario.clone(), with_texts(&case.scenario, &twice)];
-    // The smallest delay that is divisible by 2048 on the clock, and half of it.
+    // The smallest delay that is divisible by 2048 on the clock, and half of this delay.
     let delays = [1 << 11, 1 << 12].map(|units| 1_000_000_000_000 / units);
     let mut networks = scenarios.map(|scenario| build::network(&scenario, scenario.seed));
     for (network, picoseconds) in networks.iter_mut().zip(delays) {
@@ -168,14 +169,14 @@ pub(super) fn general(scenario: &mut Scenario) -> &mut GeneralNetwork {
     network
 }
 
-/// Writes the names that flows have by default.
+/// Writes the default names of flows into the scenario.
 fn name_flows(scenario: &mut Scenario) {
     for (flow, number) in general(scenario).flows.iter_mut().zip(1..) {
         flow.name.get_or_insert(format!("tcp{number}"));
     }
 }
 
-/// Describes a link from the point of view of its other end.
+/// Returns the same link with its two nodes exchanged.
 fn from_other_end(link: &LinkConfig) -> LinkConfig {
     let (a, b) = link.between.clone();
     LinkConfig {
@@ -187,7 +188,7 @@ fn from_other_end(link: &LinkConfig) -> LinkConfig {
     }
 }
 
-/// Replaces texts and keys of a scenario.
+/// Replaces texts and keys of a scenario. `other` returns the replacement of a text.
 fn with_texts(scenario: &Scenario, other: &impl Fn(&str) -> Option<String>) -> Scenario {
     fn replace(value: &mut Value, other: &impl Fn(&str) -> Option<String>) {
         match value {
@@ -208,7 +209,7 @@ fn with_texts(scenario: &Scenario, other: &impl Fn(&str) -> Option<String>) -> S
     serde_json::from_value(value).expect("all remaining texts are valid scenarios")
 }
 
-/// Replaces all names that occur in a name. Returns `None` if there are none.
+/// Replaces all names that a text contains. Returns `None` if the text contains no name.
 fn each_name(text: &str, other: &impl Fn(&str) -> Option<String>) -> Option<String> {
     let parts = |separator: &str, parts: (&str, &str)| {
         let names = [parts.0, parts.1].map(|part| each_name(part, other));
@@ -223,7 +224,8 @@ fn each_name(text: &str, other: &impl Fn(&str) -> Option<String>) -> Option<Stri
     }
 }
 
-/// Returns another name for a node or flow, and the original name for such a name. The new names sort in reverse.
+/// Returns a new name for the name of a node or flow, and the original name for a new name. The alphabetical order of
+/// the new names is the reverse.
 fn other_name(name: &str) -> Option<String> {
     let kind = name.trim_end_matches(|c: char| c.is_ascii_digit());
     let number: u32 = name[kind.len()..].parse().ok()?;

@@ -1,4 +1,4 @@
-//! Runs a test and compares the packets that enter the bottleneck with the reference trace.
+//! Runs a test of ns-2 in celltrain, and compares the packets that enter the bottleneck with the reference trace.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,8 @@ use super::traces::{Packet, Trace, WRAP};
 ///
 /// # Errors
 ///
-/// The first difference: a different packet, a packet lost in only one of the runs, or too large a difference in time.
+/// Returns the first difference: a different packet, a packet lost in only one of the two runs, or too large a
+/// difference in time.
 pub(super) fn run(test: &Test, rules: &[&Rule], trace: &Trace) -> Result<(), String> {
     let toml = test.scenario(rules, trace);
     let reading = read_toml(&toml, &test.name);
@@ -36,13 +37,13 @@ pub(super) fn run(test: &Test, rules: &[&Rule], trace: &Trace) -> Result<(), Str
         found: Trace::new(),
     };
     Engine::Fast.observe(&network, scenario.duration, &mut packets, |_| true).unwrap();
-    // Delayed packets enter the bottleneck later than they would in the order of sending.
+    // Sort by time, because delayed packets enter the bottleneck later than in the order of sending.
     packets.found.values_mut().for_each(|found| found.sort_by(|a, b| a.time.total_cmp(&b.time)));
     let traced = Traced { first: test.first(), until: test.number("end"), tolerance: test.tolerance() };
     traced.compare(trace, &packets.found)
 }
 
-/// The compared part of a trace.
+/// The part of a trace that is compared with a run.
 struct Traced {
     /// Number of the first packet.
     first: u64,
@@ -86,13 +87,13 @@ struct Packets {
     late: BTreeMap<u64, f64>,
     /// Time at which the access link of each flow is next free.
     free: BTreeMap<FlowIndex, f64>,
-    /// Position of each frame's packet in the trace, until it is delivered.
+    /// Position of each frame's packet in the trace, until the packet is delivered.
     on_the_way: BTreeMap<(VcIndex, FrameNumber), (String, usize)>,
     found: Trace,
 }
 
 impl Packets {
-    /// Adds a packet. It counts as lost until it is delivered.
+    /// Adds a packet. The packet counts as lost until it is delivered.
     fn add(&mut self, what: &str, flow: FlowIndex, time: f64, number: u64) -> (String, usize) {
         let what = format!("{what}{}", flow.number() + 1);
         let packets = self.found.entry(what.clone()).or_default();

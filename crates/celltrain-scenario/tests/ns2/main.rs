@@ -1,10 +1,10 @@
 //! Compares runs with the reference traces of ns-2's validation suites for TCP, packet by packet.
 //!
-//! `tests.csv` describes the tests, one per line, with ns-2's names of settings; the lines named `*` hold defaults of
-//! all suites and of one suite. `traces/` has the reference traces; `peers/ns2_traces.py` adds more. The page
-//! `docs/ns2-traces.md` states for each trace which rules of ns-2 ([`rules`]) a run needs to be equal.
-//! `CELLTRAIN_BLESS=1 cargo test -p celltrain-scenario --test integration ns2:: -- --ignored` finds these rules and
-//! writes the page.
+//! `tests.csv` describes the tests, one test per line, with ns-2's names of settings. The lines named `*` contain the
+//! defaults of all suites or of one suite. `traces/` contains the reference traces, and `peers/ns2_traces.py` adds
+//! further traces. The page `docs/ns2-traces.md` states for each trace which rules of ns-2 ([`rules`]) celltrain must
+//! follow so that the run equals the trace. `CELLTRAIN_BLESS=1 cargo test -p celltrain-scenario --test integration
+//! ns2:: -- --ignored` finds these rules and writes the page.
 
 mod compare;
 mod page;
@@ -25,7 +25,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ns2")
 }
 
-/// Returns the tests that have a trace.
+/// Returns the tests that have a reference trace, with their traces.
 fn traced() -> Vec<(Test, Trace)> {
     let mut of_suites = BTreeMap::new();
     let trace = |test: Test| {
@@ -68,7 +68,7 @@ fn every_rule_that_the_page_lists_for_an_ns2_trace_is_necessary() {
     assert!(page == std::fs::read_to_string(PAGE).unwrap(), "the page is out of date: see the beginning of this file");
 }
 
-/// Returns a minimal set of rules with which a run equals its trace.
+/// Returns a minimal set of rules of ns-2 with which a run equals its trace.
 fn needed(test: &Test, trace: &Trace) -> Verdict {
     let mut rules: Vec<_> = RULES.iter().filter(|rule| (rule.concerns)(test)).collect();
     let all = run(test, &rules, trace);

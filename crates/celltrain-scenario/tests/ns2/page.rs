@@ -1,4 +1,4 @@
-//! The page with the results of comparisons, which also stores these results.
+//! The documentation page that shows the results of comparisons with ns-2, and that stores these results.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -8,16 +8,16 @@ use super::suites::Test;
 
 pub(super) const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/ns2-traces.md");
 
-/// Result of a comparison.
+/// Result of the comparison of a run with a trace of ns-2.
 pub(super) enum Verdict {
     /// The run equals the trace if the simulator follows the listed rules of ns-2.
     Equal(Vec<&'static Rule>),
-    /// The test does not run. The text is the reason.
+    /// celltrain cannot run the test. The text is the reason.
     NotModelled(&'static str),
 }
 
 const NOT_MODELLED: &str = "not modelled: ";
-/// Content of a cell if the run equals the trace without any rule of ns-2.
+/// Text of a table cell if the run equals the trace without any rule of ns-2.
 const NO_RULE: &str = "none";
 
 impl Verdict {

@@ -1,23 +1,23 @@
-//! Rules of ns-2's TCP that no setting of a test states and that are not celltrain's defaults.
+//! Rules of ns-2's TCP that celltrain does not follow by default, and that no setting of a test states.
 
 use super::suites::Test;
 
-/// A rule of ns-2.
+/// A rule that ns-2's TCP follows.
 pub(super) struct Rule {
-    /// The rule's name on the page.
+    /// Name of the rule on the documentation page.
     pub(super) name: &'static str,
-    /// Description of ns-2's behaviour.
+    /// Description of the behaviour of ns-2.
     pub(super) does: &'static str,
     /// TCP settings with which celltrain follows this rule of ns-2.
     pub(super) options: &'static str,
     /// File and function of ns-2 with this behaviour; `traces` if the behaviour was inferred from traces.
     pub(super) source: &'static str,
-    /// Returns whether ns-2 follows the rule in a test.
+    /// Function that returns whether ns-2 follows the rule in a test.
     pub(super) concerns: fn(&Test) -> bool,
 }
 
 impl Rule {
-    /// Returns whether the bottleneck's losses are copied from the trace.
+    /// Returns whether the rule copies the losses at the bottleneck from the trace.
     pub(super) fn lists_losses(&self) -> bool {
         self.options.is_empty()
     }
@@ -28,7 +28,7 @@ impl Rule {
     }
 }
 
-/// All rules.
+/// All rules of ns-2 that a run may need to equal a trace.
 pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "end_grows",
@@ -119,7 +119,7 @@ pub(super) const RULES: &[Rule] = &[
         does: "Rounding of times decides which packet is lost, so losses come from the trace.",
         options: "",
         source: "traces",
-        // The test suite traces packets at the sender, before any losses.
+        // This test suite traces packets at the sender, before packets are lost.
         concerns: |test| test.suite != "LimTransmit" && !test.is("red"),
     },
 ];

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::rules::Rule;
 use super::traces::Trace;
 
-/// A test of a suite.
+/// A test of an ns-2 validation suite.
 #[derive(Clone, Debug)]
 pub(super) struct Test {
     pub(super) suite: String,
@@ -22,7 +22,7 @@ pub(super) struct Test {
     settings: BTreeMap<String, String>,
 }
 
-/// Reads all tests.
+/// Reads all tests from `tests.csv`.
 pub(super) fn tests() -> Vec<Test> {
     let text = std::fs::read_to_string(super::folder().join("tests.csv")).unwrap();
     let mut defaults: BTreeMap<&str, BTreeMap<String, String>> = BTreeMap::new();
@@ -57,7 +57,7 @@ impl Test {
         self.settings.get(key).map(String::as_str)
     }
 
-    /// Returns whether a setting is true.
+    /// Returns whether a setting of the test is true.
     pub(super) fn is(&self, key: &str) -> bool {
         self.get(key).is_some_and(|value| value != "0")
     }
@@ -94,7 +94,7 @@ impl Test {
         }
     }
 
-    /// Returns the reason why the test is not modelled; `None` if it is.
+    /// Returns the reason why celltrain cannot model the test; `None` if celltrain can model it.
     pub(super) fn missing(&self) -> Option<&'static str> {
         if self.tcp == "Fack" {
             Some("forward acknowledgements (FACK)")
@@ -134,9 +134,9 @@ impl Test {
         48 * u64::from(self.cells() - 1)
     }
 
-    /// Returns the access link of a connection in celltrain, in both directions. Two connections would mix the cells of
-    /// their packets. So with two connections, packets are paced by TCP, wait for the time that the link takes in ns-2,
-    /// and then cross the link almost instantly.
+    /// Returns the access link of a connection in celltrain, in both directions. On a shared link, two connections
+    /// would mix the cells of their packets. So with two connections, TCP paces the packets, which wait for the time
+    /// that the link takes in ns-2 and then cross the link almost instantly.
     fn access_links(&self, flow: usize) -> [Link; 2] {
         let Link { rate, delay } = self.link(&self.of("access", flow));
         [self.bytes(), ACK].map(|bytes| match self.flows() {
@@ -156,8 +156,8 @@ impl Test {
         [self.bits() / link.rate, link.delay]
     }
 
-    /// Additional delay of packets of the first connection on the access link, in seconds, by number. ns-2 does not
-    /// count lost packets.
+    /// Additional delay of packets of the first connection on the access link, in seconds, by the number of the packet.
+    /// ns-2 does not count lost packets.
     pub(super) fn delays(&self) -> BTreeMap<u64, f64> {
         let counted = (0..).filter(|number| !self.lost.contains(number));
         let late = self.get("delayed").map(numbers).unwrap_or_default();
@@ -165,8 +165,8 @@ impl Test {
         of_late.map(|(_, number)| (number - self.first(), self.number("delay_"))).collect()
     }
 
-    /// Number of the first compared packet. Connections are already open in celltrain, so ns-2's first packet of a
-    /// connection that opens, the SYN, has no counterpart.
+    /// Number of the first compared packet. In celltrain, connections are already open, so the SYN, which is ns-2's
+    /// first packet of a connection that opens, has no counterpart.
     pub(super) fn first(&self) -> u64 {
         u64::from(self.is("syn_"))
     }
@@ -191,13 +191,14 @@ impl Test {
         self.phase() + first("sent").or_else(at_bottleneck).expect("the trace contains the sent packets")
     }
 
-    /// Seconds by which the run is later than the test. celltrain's clocks tick at multiples of the tick, and ns-2's
-    /// clocks 0.555 of a tick earlier, as its measured round trips show.
+    /// Number of seconds by which the run is later than the test in ns-2. celltrain's clocks tick at multiples of the
+    /// tick. ns-2's clocks tick 0.555 of a tick earlier, as the round-trip times that ns-2 measures show.
     pub(super) fn phase(&self) -> f64 {
         0.555 * self.number("tcpTick_")
     }
 
-    /// Number of seconds by which times may differ: half the time that a packet takes at the bottleneck.
+    /// Number of seconds by which the times of a packet may differ: half of the packet's transmission time at the
+    /// bottleneck.
     pub(super) fn tolerance(&self) -> f64 {
         self.bits() / self.link("bottleneck").rate / 2.0
     }
@@ -210,7 +211,7 @@ impl Test {
         let rate = |rate: f64| (rate * cells * 424.0 / self.bits()).round();
         let picoseconds = |seconds: f64| format!("{:.0}ps", seconds * 1e12);
         // ns-2 receives a whole packet before it forwards the packet, whereas celltrain forwards the first cell at
-        // once. So the bottleneck's delay includes the difference.
+        // once. So the delay of the bottleneck link includes the difference.
         let (there, back) = (picoseconds(bottleneck.delay + self.rest()), picoseconds(bottleneck.delay));
         let mut text = format!(
             "duration = \"{end:.0}us\"\naal5.encapsulation = \"vc_mux\"\n\
@@ -218,7 +219,7 @@ impl Test {
              [topology.network]\nhosts = [\"s1\", \"s2\", \"k1\"]\nswitches = [\"r1\"]\nbottleneck = \"r1->k1\"\n\
              [[topology.network.links]]\nbetween = [\"r1\", \"k1\"]\nrate = \"{slow}bps\"\n\
              delay = \"{there}\"\ndelay_back = \"{back}\"\n",
-            // In the conflict between both settings, the first connection takes precedence.
+            // The run lasts half a second longer than the test, because its packets are later than in ns-2.
             end = (self.number("end") + 0.5) * 1e6,
             slow = rate(bottleneck.rate),
         );
@@ -230,7 +231,8 @@ impl Test {
             write!(text, "[[topology.network.links]]\n{link}").unwrap();
         }
         for flow in 1..=self.flows() {
-            // The first connection takes precedence.
+            // Each connection starts a microsecond after the previous connection, so that the first connection is
+            // served first.
             let start = picoseconds(self.start(flow, trace) + flow as f64 * 1e-6);
             let ends = format!("from = \"s{flow}\"\nto = \"k1\"\nstart = \"{start}\"\n");
             write!(text, "[[topology.network.flows]]\n{ends}").unwrap();
@@ -245,7 +247,8 @@ impl Test {
                 lost.insert(format!("s{flow}->r1"), lost_of.collect::<Vec<_>>());
             }
         } else {
-            // ns-2 drops a packet if its queue has no room for it. The queue excludes the packet in transmission.
+            // ns-2 drops a packet if its queue has no room for it. The queue does not include the packet in
+            // transmission.
             let least = (self.number("queue") - 1.0) * cells;
             let (buffer, threshold) = (least + 3.0 * cells, least - 1.0);
             write!(text, "[port.bottleneck]\nbuffer = {buffer}\npolicy.epd.threshold = {threshold}\n").unwrap();
@@ -288,7 +291,8 @@ impl Test {
         text
     }
 
-    /// Returns the options of a TCP with a window of `window` segments: the profile of ns-2, and all differences from it.
+    /// Returns the options of a TCP with a window of `window` segments: the profile of ns-2, and all differences from
+    /// this profile.
     fn options(&self, window: f64, rules: &[&Rule]) -> BTreeMap<&'static str, String> {
         let quoted = |text: &str| format!("\"{text}\"");
         let tick = self.number("tcpTick_");
@@ -314,7 +318,7 @@ impl Test {
             ),
             ("recovery.partial_ack_timer", quoted(if self.is("newreno_changes1_") { "first" } else { "every" })),
             ("recovery.limited_transmit", quoted(if self.is("singledup_") { "on" } else { "off" })),
-            // Without the rules of ns-2 that follow.
+            // Set celltrain's defaults, which the rules of ns-2 below replace.
             ("recovery.end", quoted("hold")),
             ("recovery.window", quoted("ssthresh")),
             ("recovery.full_acks", quoted("ssthresh")),

@@ -1,4 +1,4 @@
-//! The reference traces, as times and packet numbers.
+//! The reference traces of ns-2, as times and packet numbers.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +13,13 @@ pub(super) struct Packet {
     pub(super) lost: bool,
 }
 
-/// Traces count packets modulo 90.
+/// Number of packets after which the packet numbers in a trace begin again at 0.
 pub(super) const WRAP: u64 = 90;
 
 /// The traces of a test: `data1` and `acks1` for the first connection, and so on.
 pub(super) type Trace = BTreeMap<String, Vec<Packet>>;
 
-/// Reads the traces of a suite, by test; empty if the suite has none.
+/// Reads the traces of a suite, by test. The map is empty if the suite has no traces.
 pub(super) fn of_suite(suite: &str) -> BTreeMap<String, Trace> {
     let mut traces: BTreeMap<String, Trace> = BTreeMap::new();
     let lines = std::fs::read_to_string(super::folder().join(format!("traces/{suite}.txt"))).unwrap();
@@ -33,7 +33,7 @@ pub(super) fn of_suite(suite: &str) -> BTreeMap<String, Trace> {
 }
 
 /// Reads packets from words of the form `STEP@NUMBER!*TIMES`: the time since the previous packet in units of 10 us, the
-/// packet's number (if not the next one), a mark for a loss, and a repeat count.
+/// number of the packet (absent if it is the next number), a mark of a loss, and the number of repetitions.
 fn packets<'a>(words: impl Iterator<Item = &'a str>) -> Vec<Packet> {
     let whole = |text: &str| -> u64 { text.parse().unwrap_or_else(|_| panic!("{text} is a number")) };
     let mut packets = Vec::new();

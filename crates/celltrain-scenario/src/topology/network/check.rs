@@ -102,7 +102,7 @@ fn flows(config: &Config, nodes: &Nodes<'_>, scope: &mut Scope<'_>) -> Vec<usize
                 (Some(_), Some(_)) => key.refuse_text(name, "is the name of two flows; names must be different"),
                 (None, Some(_)) => {
                     let problem = format!(
-                        "is the name of two flows: flows[{first}] has no name and gets this one; names must be \
+                        "is the name of two flows: flows[{first}] has no name and gets this name; names must be \
                          different"
                     );
                     key.refuse_text(name, problem);
