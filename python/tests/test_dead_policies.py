@@ -38,7 +38,7 @@ DEAD = {
     ),
     "no second frame of a VC": (
         {"admit": "X <= 0 or Y * N < X"},
-        "refuses every frame of a VC while a single cell of that VC waits: X <= 0 is 1 <= 0, and Y * N < X is 1 < 1",
+        "refuses every frame of a VC while at least one cell of that VC waits: X <= 0 is 1 <= 0, and Y * N < X is 1 < 1",
     ),
     "frames only into a nearly empty buffer": (
         {"admit": "X < 2"},
@@ -124,7 +124,7 @@ def test_the_check_and_vet_commands_report_a_policy_formula_that_admits_no_frame
     answer = ct.vet({"formula": formula}, scenarios=["lan-5"], against=[], seeds=1)
     found = dict(failed(answer))
     nothing = answer["metrics"]["lan-5.efficiency"]["mean"] == 0
-    if "a VC while a single cell of that VC waits" in expected:
+    if "a VC while at least one cell of that VC waits" in expected:
         # The policy delivers some frames, so the check fails because it delivers too few.
         assert list(found) == [CARRIES]
         assert re.fullmatch(r"\d+(\.\d+)? % in lan-5", found[CARRIES])
@@ -311,7 +311,7 @@ def test_a_policy_with_less_than_half_the_goodput_of_tail_drop_fails_the_vet_com
     assert re.fullmatch(
         r"d16 carries \d+(\.\d)? % of the goodput of tail drop in lan-5; ignore its other measures", first
     )
-    assert second == "d16 refuses every frame of a VC while a single cell of that VC waits"
+    assert second == "d16 refuses every frame of a VC while at least one cell of that VC waits"
     assert "tail_drop" not in told.out
     assert "7 of 8 checks hold" in told.out
     assert re.search(r"carries half of tail drop +NO +\d+(\.\d)? % in lan-5", told.out)

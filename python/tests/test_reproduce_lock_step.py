@@ -24,7 +24,7 @@ PAPERS, JUDGES = 5, 20
 ROWS = ["5,0.8,0.9,2000", "15,0.8,0.9,1000", "5,0.8,0.9,3000", "5,0.5,0.5,3000"]
 
 
-def test_the_lock_step_rows_are_those_of_table_5_with_low_efficiency_and_perfect_fairness() -> None:
+def test_the_lock_step_rows_are_those_rows_of_table_5_that_have_low_efficiency_and_perfect_fairness() -> None:
     paper = load(AF_96_1269)
     rows: dict[tuple[object, ...], dict[str, float | None]] = {}
     for number in paper.table("5").numbers:

@@ -265,7 +265,7 @@ def test_an_expression_with_other_operators_in_a_paper_description_is_refused(ex
         evaluate(expression, {"buffer_cells": 1000, "network": "LAN"})
 
 
-def test_a_string_that_is_a_single_expression_keeps_the_type_of_its_value() -> None:
+def test_a_string_that_consists_of_one_expression_becomes_its_value_and_not_a_text() -> None:
     assert substitute({"a": ["{n}", "x {n + 1} y", 3, "plain"]}, {"n": 5}) == {"a": [5, "x 6 y", 3, "plain"]}
 
 

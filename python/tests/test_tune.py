@@ -82,7 +82,7 @@ def test_the_numbers_reported_by_a_search_match_those_computed_from_its_runs(und
                 assert difference.mean == pytest.approx(by_hand.fmean(a - b for a, b in pairs), abs=1e-12)
 
 
-def test_each_stage_of_a_search_uses_its_own_seeds_for_all_settings(undisturbed):
+def test_all_settings_in_a_stage_of_a_search_share_seeds_that_no_other_stage_uses(undisturbed):
     _, folder = undisturbed
     by_stage = {}
     for path in (folder / "runs").iterdir():

@@ -1,6 +1,6 @@
 //! Python bindings of the core: types, errors and arrays, but no logic. `docs/design/bridge.md` describes every call.
 
-#![allow(clippy::needless_pass_by_value, reason = "Python passes arguments by value")]
+#![allow(clippy::needless_pass_by_value, reason = "pyo3 passes the arguments of functions by value")]
 
 mod cancel;
 mod captures;

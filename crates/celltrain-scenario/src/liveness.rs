@@ -247,7 +247,7 @@ impl Tried {
     fn remark(&self) -> Option<String> {
         let [cell, frame] = [&self.cell_waits, &self.frame_waits].map(|[_, its_own]| its_own);
         if cell.all_refused() {
-            return Some(cell.told("refuses every frame of a VC while a single cell of that VC waits"));
+            return Some(cell.told("refuses every frame of a VC while at least one cell of that VC waits"));
         }
         if frame.all_refused() {
             let what = format!("refuses every frame of a VC while one frame of that VC waits ({FRAME_CELLS} cells)");

@@ -375,7 +375,10 @@ BASES: dict[str, type[Named]] = {"port": PythonPolicy, "memory": PythonMemoryPol
 
 
 def faults(kind: str, called: str, settings: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """Returns the faults of a class and its settings, each as key, value and problem. `kind` is a key of `BASES`."""
+    """Returns the faults found in a class and in its settings, each as key, value and problem.
+
+    `kind` is a key of `BASES`.
+    """
     quoted, base = json.dumps(called), BASES[kind]
     try:
         cls = class_of(called, base)

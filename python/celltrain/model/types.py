@@ -2352,8 +2352,8 @@ class Port(Model):
         validation_alias="buffer",
         serialization_alias="buffer",
         description=(
-            'K: number of places for waiting cells, without the cell in service; or "infinite"; or "shared" if '
-            "the port belongs to a memory of its switch."
+            'K: places for waiting cells, without the one in service; or "infinite"; or "shared" if the port is '
+            "in a memory of its switch."
         ),
     )
     marking: Marking | None = Field(
@@ -2849,7 +2849,7 @@ class NSource(Model):
         ),
     )
     link_delay: str = Field(
-        description="Propagation delay of every link, one way. Each connection crosses three links.", examples=["5us"]
+        description="Propagation delay of every link, one way; each connection crosses three links.", examples=["5us"]
     )
     link_rate: str = Field(default="155.52Mbps", description="Rate of every link.", examples=["155.52Mbps"])
     sources: int = Field(

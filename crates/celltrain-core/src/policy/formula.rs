@@ -50,26 +50,27 @@ pub struct Table {
     /// State variables of each VC, by name, each with its initial value.
     #[serde(default)]
     pub vc_state: BTreeMap<String, Start>,
-    /// New values of state when the first cell of a frame arrives, before the decision.
+    /// New values of the state variables when the first cell of a frame arrives, before the policy accepts or refuses the
+    /// frame.
     #[serde(default)]
     pub on_frame: BTreeMap<String, String>,
-    /// New values of state when a frame is admitted.
+    /// New values of the state variables when a frame is admitted.
     #[serde(default)]
     pub on_admission: BTreeMap<String, String>,
-    /// New values of state variables when a frame is refused.
+    /// New values of the state variables when a frame is refused.
     #[serde(default)]
     pub on_refusal: BTreeMap<String, String>,
-    /// New values of state when a cell leaves the queue.
+    /// New values of the state variables when a cell leaves the queue.
     #[serde(default)]
     pub on_departure: BTreeMap<String, String>,
-    /// New values of the state after every `every` cells that enter the queue.
+    /// New values of the state variables after every `every` cells that enter the queue.
     #[serde(default)]
     pub on_cells: BTreeMap<String, String>,
     /// Number of cells that enter the queue between two `on_cells` updates.
     #[serde(default)]
     #[schemars(range(min = 1), extend("x-unit" = "cells", "x-expect" = "a whole number of cells (1 to 4294967295)"))]
     pub every: Option<u32>,
-    /// New values of state when the first cell of a frame reaches the head of the queue, before the decision.
+    /// New values of the state variables when a frame reaches the head of the queue, before it is sent or dropped.
     #[serde(default)]
     pub on_head: BTreeMap<String, String>,
     /// A frame is dropped at the head of the queue if this condition holds: `sojourn > 20 ms`. If absent, no frame is
@@ -77,10 +78,10 @@ pub struct Table {
     #[serde(default)]
     #[schemars(extend("x-expect" = "a formula, such as \"sojourn > 20 ms\""))]
     pub drop_head: Option<String>,
-    /// New values of state when a frame is dropped at the head of the queue.
+    /// New values of the state variables when a frame is dropped at the head of the queue.
     #[serde(default)]
     pub on_drop: BTreeMap<String, String>,
-    /// New values of state when a frame at the head of the queue is sent.
+    /// New values of the state variables when a frame at the head of the queue is sent.
     #[serde(default)]
     pub on_send: BTreeMap<String, String>,
     /// New values of state at each multiple of `period`.

@@ -68,7 +68,7 @@ fn a_policy_formula_that_admits_no_frame_is_reported_with_the_clause_that_causes
         ),
         (
             "X <= 0 or Y * N < X",
-            "refuses every frame of a VC while a single cell of that VC waits: X <= 0 is 1 <= 0, and Y * N < X is 1 < 1; \
+            "refuses every frame of a VC while at least one cell of that VC waits: X <= 0 is 1 <= 0, and Y * N < X is 1 < 1; \
              add \"X <= ... or\""
                 .into(),
         ),

@@ -32,7 +32,7 @@ const fn of(name: &'static str, unit: Unit, from: Source, about: &'static str) -
     (Name::number(name, unit, about), from)
 }
 
-/// All names that the port provides, with their origins.
+/// All names that a formula may read at a port, each with where its value comes from.
 pub const PORT_NAMES: &[(Name, Source)] = &[
     of("X", Unit::CELLS, Source::Queue(X), "waiting cells, without the arriving cell and the cell in service"),
     of("K", Unit::CELLS, Source::Port, "size of the buffer, which the port's key `buffer` sets"),
