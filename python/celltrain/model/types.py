@@ -2123,35 +2123,42 @@ class Formula(Model):
         description="Number of cells that enter the queue between two `on_cells` updates.",
     )
     on_admission: dict[str, str] = Field(
-        default_factory=dict, description="New values of state when a frame is admitted."
+        default_factory=dict, description="New values of the state variables when a frame is admitted."
     )
     on_cells: dict[str, str] = Field(
-        default_factory=dict, description="New values of the state after every `every` cells that enter the queue."
+        default_factory=dict,
+        description="New values of the state variables after every `every` cells that enter the queue.",
     )
     on_departure: dict[str, str] = Field(
-        default_factory=dict, description="New values of state when a cell leaves the queue."
+        default_factory=dict, description="New values of the state variables when a cell leaves the queue."
     )
     on_drop: dict[str, str] = Field(
-        default_factory=dict, description="New values of state when a frame is dropped at the head of the queue."
+        default_factory=dict,
+        description="New values of the state variables when a frame is dropped at the head of the queue.",
     )
     on_frame: dict[str, str] = Field(
         default_factory=dict,
-        description="New values of state when the first cell of a frame arrives, before the decision.",
+        description=(
+            "New values of the state variables when the first cell of a frame arrives, before the policy accepts "
+            "or refuses the frame."
+        ),
     )
     on_head: dict[str, str] = Field(
         default_factory=dict,
         description=(
-            "New values of state when the first cell of a frame reaches the head of the queue, before the decision."
+            "New values of the state variables when a frame reaches the head of the queue, before it is sent or "
+            "dropped."
         ),
     )
     on_period: dict[str, str] = Field(
         default_factory=dict, description="New values of state at each multiple of `period`."
     )
     on_refusal: dict[str, str] = Field(
-        default_factory=dict, description="New values of state variables when a frame is refused."
+        default_factory=dict, description="New values of the state variables when a frame is refused."
     )
     on_send: dict[str, str] = Field(
-        default_factory=dict, description="New values of state when a frame at the head of the queue is sent."
+        default_factory=dict,
+        description="New values of the state variables when a frame at the head of the queue is sent.",
     )
     period: str | None = Field(default=None, description="Time between two `on_period` updates.", examples=["5us"])
     state: dict[str, FormulaStart] = Field(
