@@ -424,3 +424,17 @@ def test_a_full_disk_leaves_no_incomplete_event_file(tmp_path: Path) -> None:
     assert ended.returncode == 2, ended.stderr
     assert "cannot be written (File too large)" in " ".join(ended.stderr.split())
     assert not out.exists()
+
+
+def test_python_code_can_be_profiled_after_a_run_with_events(tmp_path: Path) -> None:
+    """Regression: in Python 3.11, no function that was called under a profiler ever began."""
+    program = (
+        "import cProfile, celltrain as ct\n"
+        "scenario = ct.n_source(sources=2, link_delay='5us', buffer_cells=100, duration='1ms', policy=ct.TailDrop())\n"
+        f"ct.run(scenario, events={str(tmp_path / 'events')!r})\n"
+        "def called(): return 7\n"
+        "for _ in range(20): called()\n"
+        "print(cProfile.Profile().runcall(called))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "7\n"

@@ -44,7 +44,7 @@ def test_the_vet_result_contains_policy_checks_and_the_metrics_of_the_policy_and
     ]
     assert all(check["holds"] and check["evidence"] for check in answer["conformance"])
     evidence = " ".join(check["evidence"] for check in answer["conformance"])
-    assert re.search(r"\b\d{2,3},\d{3} cells; at most \d+ wait", evidence)
+    assert re.search(r"\b\d{2,3},\d{3} arriving cells; at most \d+ cells wait", evidence)
     assert not re.search(r"(?<![0-9a-f])\d{4,}(?![0-9a-f])", evidence)
     assert list(answer["beside"]) == ["epd", "selective_drop", "fba"]
     for name in ("efficiency", "fairness", "lan-5.efficiency", "unequal-rtt.max_queue_cells"):

@@ -9,6 +9,7 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::ffi::c_long;
+use std::mem;
 use std::process;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -50,51 +51,68 @@ pub(crate) fn around(work: &mut (dyn FnMut() + Send)) {
         let number = number.and_then(|number| number.extract());
         let thread = thread::current().id();
         if let Ok(number) = number {
-            threads().insert(thread, number);
+            threads().insert(thread, Worker { number, is_interrupted: false });
         }
         detach(py, move || {
             drop(call);
             work();
         });
-        threads().remove(&thread);
+        let worker = threads().remove(&thread);
+        if let Some(Worker { number, is_interrupted: true }) = worker {
+            absorb(py, number);
+        }
     });
 }
 
 /// Raises `KeyboardInterrupt` in the Python code that a thread runs, if the thread is in [`around`].
 pub(crate) fn interrupt(thread: ThreadId) {
-    set_exception_of(thread, true);
+    attach(|py| {
+        // Hold the lock until the exception is set, so that the thread cannot end before.
+        if let Some(worker) = threads().get_mut(&thread) {
+            worker.is_interrupted = true;
+            set_exception(py, worker.number, true);
+        }
+    });
 }
 
-/// Withdraws an [`interrupt`] exception that has not been raised yet.
-pub(crate) fn withdraw(thread: ThreadId) {
-    set_exception_of(thread, false);
+/// Withdraws an [`interrupt`] of this thread whose exception has not been raised yet.
+pub(crate) fn withdraw() {
+    attach(|py| {
+        let thread = thread::current().id();
+        let worker = threads().get_mut(&thread).map(|worker| (worker.number, mem::take(&mut worker.is_interrupted)));
+        if let Some((number, true)) = worker {
+            absorb(py, number);
+        }
+    });
 }
 
 /// Attaches this thread to the interpreter to call `f`. [`interrupt`] must not interrupt `f`, because it writes files.
 pub(crate) fn attach_uninterrupted<R>(f: impl FnOnce(Python<'_>) -> R) -> R {
     let thread = thread::current().id();
     attach(|py| {
-        let number = threads().remove(&thread);
+        let worker = threads().remove(&thread);
         // Withdraw an earlier interrupt, which would otherwise be raised in `f`. The sender of interrupts repeats them
         // until the thread has stopped.
-        if let Some(number) = number {
-            set_exception(py, number, false);
+        if let Some(Worker { number, is_interrupted: true }) = worker {
+            absorb(py, number);
         }
         let result = f(py);
-        if let Some(number) = number {
-            threads().insert(thread, number);
+        if let Some(Worker { number, .. }) = worker {
+            threads().insert(thread, Worker { number, is_interrupted: false });
         }
         result
     })
 }
 
-fn set_exception_of(thread: ThreadId, is_raised: bool) {
-    attach(|py| {
-        // Hold the lock until the exception is set, so that the thread cannot end before.
-        if let Some(&number) = threads().get(&thread) {
-            set_exception(py, number, is_raised);
-        }
-    });
+/// Raises the exception of an [`interrupt`] in code that does nothing, so that no other code of this thread raises it.
+///
+/// Python 3.11 keeps a flag set if such an exception is replaced by null. Then all code is slower, and code under a
+/// profiler never ends.
+fn absorb(py: Python<'_>, number: c_long) {
+    set_exception(py, number, true);
+    if py.eval(c"None", None, None).is_ok() {
+        set_exception(py, number, false);
+    }
 }
 
 /// Sets or withdraws the `KeyboardInterrupt` of a thread, which is given by its number in Python.
@@ -108,9 +126,17 @@ fn set_exception(py: Python<'_>, number: c_long, is_raised: bool) {
     };
 }
 
-/// Numbers in Python of the threads in [`around`].
-fn threads() -> MutexGuard<'static, HashMap<ThreadId, c_long>> {
-    static THREADS: LazyLock<Mutex<HashMap<ThreadId, c_long>>> = LazyLock::new(Mutex::default);
+/// A thread in [`around`].
+struct Worker {
+    /// The thread's number in Python.
+    number: c_long,
+    /// True if an [`interrupt`] has not been withdrawn.
+    is_interrupted: bool,
+}
+
+/// The threads in [`around`].
+fn threads() -> MutexGuard<'static, HashMap<ThreadId, Worker>> {
+    static THREADS: LazyLock<Mutex<HashMap<ThreadId, Worker>>> = LazyLock::new(Mutex::default);
     THREADS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -26,8 +26,8 @@ pub struct Host {
     /// Interrupts the interpreter's code on a thread. If the thread runs no code of the interpreter now, interrupts the
     /// next such code on the thread. Repeated calls are allowed.
     pub interrupt: fn(ThreadId),
-    /// Withdraws an interrupt that has not interrupted any code yet.
-    pub withdraw: fn(ThreadId),
+    /// Withdraws an interrupt of this thread that has not interrupted any code yet.
+    pub withdraw: fn(),
 }
 
 static HOST: OnceLock<Host> = OnceLock::new();
@@ -64,8 +64,8 @@ impl Drop for Limited {
     fn drop(&mut self) {
         let due = locked().remove(&self.0);
         // An interrupt that this limit caused must not affect the next run on the thread.
-        if let (Some(Due { thread, is_interrupted: true, .. }), Some(host)) = (due, HOST.get()) {
-            (host.withdraw)(thread);
+        if let (Some(Due { is_interrupted: true, .. }), Some(host)) = (due, HOST.get()) {
+            (host.withdraw)();
         }
     }
 }
